@@ -1,1 +1,11 @@
-//! placeholder
+//! Models: the seam that the loop talks to, and the adapters behind it.
+//!
+//! Owns the adapter seam ([`seam`]), the registry of providers, the block assembler, the stream
+//! parser and the adapters themselves. Knows messages, not logs; leaves retries of a whole step,
+//! what is logged and which tools run to `orrery-agent`.
+//!
+//! Start reading at [`seam`].
+
+pub mod seam;
+
+pub use seam::{Adapter, ChunkStream, LlmRequest, ModelInfo, PreparedCall};

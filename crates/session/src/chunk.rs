@@ -21,7 +21,11 @@ pub enum BlockType {
 
 /// One piece of a model's answer as it arrives.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "camelCase")]
+#[serde(
+    tag = "type",
+    rename_all = "kebab-case",
+    rename_all_fields = "camelCase"
+)]
 pub enum StreamChunk {
     /// A block opens.
     BlockStart {
@@ -130,15 +134,24 @@ impl StreamChunk {
         Ok(match parse::<Kind>(text)?.r#type.as_str() {
             "block-start" => {
                 let c: Start = parse(text)?;
-                Self::BlockStart { index: c.index, block_type: c.block_type }
+                Self::BlockStart {
+                    index: c.index,
+                    block_type: c.block_type,
+                }
             }
             "text-delta" => {
                 let c: Delta = parse(text)?;
-                Self::TextDelta { index: c.index, text: c.text }
+                Self::TextDelta {
+                    index: c.index,
+                    text: c.text,
+                }
             }
             "reasoning-delta" => {
                 let c: Delta = parse(text)?;
-                Self::ReasoningDelta { index: c.index, text: c.text }
+                Self::ReasoningDelta {
+                    index: c.index,
+                    text: c.text,
+                }
             }
             "tool-call-delta" => {
                 let c: Call = parse(text)?;
@@ -151,12 +164,20 @@ impl StreamChunk {
             }
             "block-end" => {
                 let c: End = parse(text)?;
-                Self::BlockEnd { index: c.index, block: c.block }
+                Self::BlockEnd {
+                    index: c.index,
+                    block: c.block,
+                }
             }
-            "usage" => Self::Usage { usage: parse::<Cost>(text)?.usage },
+            "usage" => Self::Usage {
+                usage: parse::<Cost>(text)?.usage,
+            },
             "finish" => {
                 let c: Finish = parse(text)?;
-                Self::Finish { reason: c.reason, replay_state: c.replay_state }
+                Self::Finish {
+                    reason: c.reason,
+                    replay_state: c.replay_state,
+                }
             }
             other => {
                 let message = format!("unknown stream chunk type {other:?}");

@@ -48,9 +48,9 @@ impl Json {
         let raw: &RawValue = serde_json::from_str(text).map_err(JsonError::Syntax)?;
         match compact(raw.get())? {
             Cow::Borrowed(_) => Ok(Self(Arc::from(raw.to_owned()))),
-            Cow::Owned(text) => {
-                RawValue::from_string(text).map(|raw| Self(Arc::from(raw))).map_err(JsonError::Syntax)
-            }
+            Cow::Owned(text) => RawValue::from_string(text)
+                .map(|raw| Self(Arc::from(raw)))
+                .map_err(JsonError::Syntax),
         }
     }
 
@@ -59,9 +59,9 @@ impl Json {
         let raw = serde_json::value::to_raw_value(value).map_err(JsonError::Syntax)?;
         match compact(raw.get())? {
             Cow::Borrowed(_) => Ok(Self(Arc::from(raw))),
-            Cow::Owned(text) => {
-                RawValue::from_string(text).map(|raw| Self(Arc::from(raw))).map_err(JsonError::Syntax)
-            }
+            Cow::Owned(text) => RawValue::from_string(text)
+                .map(|raw| Self(Arc::from(raw)))
+                .map_err(JsonError::Syntax),
         }
     }
 
@@ -170,7 +170,11 @@ fn number_end(bytes: &[u8], at: usize) -> usize {
 fn check_number(number: &str, at: usize) -> Result<(), JsonError> {
     let integer = !number.contains(['.', 'e', 'E']);
     if integer && number.len() <= 300 {
-        return if number == "-0" { Err(JsonError::NegativeZero { at }) } else { Ok(()) };
+        return if number == "-0" {
+            Err(JsonError::NegativeZero { at })
+        } else {
+            Ok(())
+        };
     }
     match number.parse::<f64>() {
         Ok(value) if value == 0.0 && value.is_sign_negative() => {
@@ -286,10 +290,16 @@ mod tests {
     #[test]
     fn negative_zero_and_numbers_beyond_a_double_are_refused() {
         for text in ["-0", "[-0.0]", "{\"a\":-0e3}", "-1e-999"] {
-            assert!(matches!(Json::from_text(text), Err(JsonError::NegativeZero { .. })), "{text}");
+            assert!(
+                matches!(Json::from_text(text), Err(JsonError::NegativeZero { .. })),
+                "{text}"
+            );
         }
         for text in ["1e999", "[-1e999]"] {
-            assert!(matches!(Json::from_text(text), Err(JsonError::NotFinite { .. })), "{text}");
+            assert!(
+                matches!(Json::from_text(text), Err(JsonError::NotFinite { .. })),
+                "{text}"
+            );
         }
         for text in ["0", "-1", "1e-999", "\"-0\"", "12345678901234567890", "0.1"] {
             assert!(Json::from_text(text).is_ok(), "{text}");

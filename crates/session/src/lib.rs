@@ -12,6 +12,7 @@ pub mod chunk;
 pub mod ids;
 pub mod json;
 pub mod message;
+pub mod payload;
 pub mod seq;
 pub mod time;
 

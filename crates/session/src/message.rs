@@ -112,19 +112,22 @@ impl ContentBlock {
         let known = match kind.as_deref() {
             Some("text") => parse::<Text>(text).map(|b| Self::Text { text: b.text }),
             Some("reasoning") => parse::<Text>(text).map(|b| Self::Reasoning { text: b.text }),
-            Some("image") => parse::<Image>(text).map(|b| Self::Image { attachment: b.attachment }),
-            Some("tool-call") => parse::<Call>(text)
-                .map(|b| Self::ToolCall { id: b.id, name: b.name, arguments: b.arguments }),
-            Some("tool-result") if depth < MAX_BLOCK_DEPTH => {
-                parse::<Answer>(text).and_then(|b| {
-                    let content = b.content.iter().map(|raw| Self::parse_at(raw, depth + 1));
-                    Ok(Self::ToolResult {
-                        tool_call_id: b.tool_call_id,
-                        content: content.collect::<Result<_, _>>()?,
-                        is_error: b.is_error,
-                    })
+            Some("image") => parse::<Image>(text).map(|b| Self::Image {
+                attachment: b.attachment,
+            }),
+            Some("tool-call") => parse::<Call>(text).map(|b| Self::ToolCall {
+                id: b.id,
+                name: b.name,
+                arguments: b.arguments,
+            }),
+            Some("tool-result") if depth < MAX_BLOCK_DEPTH => parse::<Answer>(text).and_then(|b| {
+                let content = b.content.iter().map(|raw| Self::parse_at(raw, depth + 1));
+                Ok(Self::ToolResult {
+                    tool_call_id: b.tool_call_id,
+                    content: content.collect::<Result<_, _>>()?,
+                    is_error: b.is_error,
                 })
-            }
+            }),
             _ => return Ok(Self::Other(Json::from_text(text)?)),
         };
         // Block internals belong to whoever wrote them and are not checked at load: a known kind
@@ -142,7 +145,11 @@ impl<'de> Deserialize<'de> for ContentBlock {
 
 /// Where a message came from (`session.md` 1.6). The set is open.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "camelCase")]
+#[serde(
+    tag = "kind",
+    rename_all = "kebab-case",
+    rename_all_fields = "camelCase"
+)]
 pub enum Source {
     /// A person, through a client.
     User {
@@ -241,11 +248,15 @@ impl Source {
         }
         let kind = parse::<Kind>(text)?.kind;
         if kind.is_empty() {
-            return Err(JsonError::Shape(serde::de::Error::custom("source.kind is empty")));
+            return Err(JsonError::Shape(serde::de::Error::custom(
+                "source.kind is empty",
+            )));
         }
         let known = match kind.as_str() {
-            "user" => parse::<User>(text)
-                .map(|s| Self::User { rpc_id: s.rpc_id, client_time_zone: s.client_time_zone }),
+            "user" => parse::<User>(text).map(|s| Self::User {
+                rpc_id: s.rpc_id,
+                client_time_zone: s.client_time_zone,
+            }),
             // Needed to answer a request, so its shape is demanded (`session.md` 1.6).
             "model" => {
                 return parse::<Model>(text).map(|s| Self::Model {
@@ -290,7 +301,12 @@ pub struct Message {
 impl Message {
     /// A message that a person sent.
     pub fn user(id: MessageId, content: Vec<ContentBlock>, source: Source) -> Self {
-        Self { role: Role::User, content, source, id }
+        Self {
+            role: Role::User,
+            content,
+            source,
+            id,
+        }
     }
 
     /// The answer of a tool to one call.
@@ -314,7 +330,11 @@ impl Message {
 
     /// All text blocks, joined by newlines.
     pub fn visible_text(&self) -> String {
-        let texts: Vec<&str> = self.content.iter().filter_map(ContentBlock::as_text).collect();
+        let texts: Vec<&str> = self
+            .content
+            .iter()
+            .filter_map(ContentBlock::as_text)
+            .collect();
         texts.join("\n")
     }
 }

@@ -183,7 +183,10 @@ pub(crate) fn safe_integer<'de, D: serde::Deserializer<'de>>(
             if negative_zero || v.fract() != 0.0 || v.abs() > MAX_SAFE_INTEGER as f64 {
                 return Err(E::custom(format_args!("{v} is not a safe integer")));
             }
-            #[expect(clippy::cast_possible_truncation, reason = "checked to be a safe integer")]
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "checked to be a safe integer"
+            )]
             let integer = v as i64;
             Ok(integer)
         }
@@ -200,10 +203,23 @@ mod tests {
         assert!(SessionSeq::new(MAX_SAFE_INTEGER).is_ok());
         assert!(SessionSeq::new(MAX_SAFE_INTEGER + 1).is_err());
         assert!(SessionSeqCursor::new(-2).is_err());
-        for text in ["-0", "-0.0", "1.5", "9007199254740992", "-1", "\"1\"", "1e300"] {
+        for text in [
+            "-0",
+            "-0.0",
+            "1.5",
+            "9007199254740992",
+            "-1",
+            "\"1\"",
+            "1e300",
+        ] {
             assert!(serde_json::from_str::<SessionSeq>(text).is_err(), "{text}");
         }
-        assert_eq!(serde_json::from_str::<SessionSeq>("3.0").map(SessionSeq::get).ok(), Some(3));
+        assert_eq!(
+            serde_json::from_str::<SessionSeq>("3.0")
+                .map(SessionSeq::get)
+                .ok(),
+            Some(3)
+        );
     }
 
     #[test]
