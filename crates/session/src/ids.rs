@@ -63,6 +63,18 @@ id! {
     CallId
 }
 
+impl MessageId {
+    /// The id of the answer that repair gives to a call that was never answered.
+    pub(crate) fn of_interrupted_result(call: &CallId, seq: crate::seq::SessionSeq) -> Self {
+        Self(format!("interrupted-tool-result-{call}-{seq}").into())
+    }
+
+    /// The id of a message that was logged before messages had ids.
+    pub(crate) fn of_legacy(session: &SessionId, seq: crate::seq::SessionSeq) -> Self {
+        Self(format!("legacy-message:{session}:{seq}").into())
+    }
+}
+
 impl CallId {
     /// The id given to the `index`-th block when the model's server sent none.
     pub fn for_block(index: u64) -> Self {

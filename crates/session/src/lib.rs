@@ -9,16 +9,38 @@
 //! Start reading at [`event`], then [`log`], then [`surface`].
 
 pub mod chunk;
+pub mod chunk_row;
+pub mod enclosure;
+pub mod event;
+pub mod event_type;
+pub mod fork;
+pub mod header;
 pub mod ids;
+pub mod import;
 pub mod json;
+pub mod log;
 pub mod message;
 pub mod payload;
+mod ranges;
+pub mod repair;
 pub mod seq;
+mod shape;
+pub mod surface;
+#[cfg(test)]
+mod testing;
 pub mod time;
+pub mod title;
+pub mod v0;
 
 pub use chunk::{FinishReason, LlmFailure, StreamChunk, Usage};
+pub use event::{Event, EventDraft, SharedEvent, SurfaceOp};
+pub use event_type::{EventType, Vocabulary};
+pub use header::{Origin, SessionHeader};
 pub use ids::{CallId, IdSource, MessageId, RandomIds, SessionId};
 pub use json::{Json, JsonError};
+pub use log::{AppendError, ConstructError, SessionLog};
 pub use message::{ContentBlock, Message, Role, Source};
 pub use seq::{OptionalSessionSeq, SessionLogOffset, SessionSeq, SessionSeqCursor};
-pub use time::{Clock, Millis, Timestamp};
+pub use shape::ShapeError;
+pub use surface::{Surface, SurfaceError};
+pub use time::{Clock, Millis, SystemClock, Timestamp};

@@ -56,7 +56,7 @@ pub enum ContentBlock {
         /// The call that is answered.
         tool_call_id: CallId,
         /// The answer.
-        content: Vec<ContentBlock>,
+        content: Vec<Self>,
         /// Whether the call failed; written explicitly, also when it did not.
         #[serde(skip_serializing_if = "Option::is_none")]
         is_error: Option<bool>,

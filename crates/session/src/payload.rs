@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::chunk::{LlmFailure, StreamChunk, Usage};
-use crate::ids::{CallId, MessageId};
+use crate::ids::CallId;
 use crate::json::Json;
 use crate::message::Message;
 use crate::seq::SessionSeq;
@@ -510,11 +510,4 @@ pub struct LlmRetryStarted {
     pub step: u64,
     /// The number of this retry.
     pub retry: u64,
-}
-
-/// The text that repair gives to an unanswered tool call, and the ids it mints.
-pub(crate) fn interrupted_result_id(call: &CallId, seq: SessionSeq) -> MessageId {
-    // Never empty: it has a fixed prefix.
-    MessageId::new(format!("interrupted-tool-result-{call}-{seq}"))
-        .unwrap_or_else(|_never| unreachable!())
 }

@@ -1,0 +1,69 @@
+//! What a projection unit is (`subagent.md` 1.2, decision D10), and its erased form.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use orrery_session::{Event, EventType, Json, SessionHeader, SessionLogOffset};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// One fold of a log into one value.
+pub trait Unit: Send + Sync + std::fmt::Debug + 'static {
+    /// The state that is folded; survives JSON unchanged.
+    type State: Serialize + DeserializeOwned + Send + Sync + 'static;
+
+    /// The unit's name: unique per process and, where it has a view, a name on the wire.
+    fn key(&self) -> &'static str;
+
+    /// Moved whenever the state's shape or the fold's meaning changes.
+    fn state_version(&self) -> u64;
+
+    /// The only events that [`Unit::apply`] is shown; no others can change the state.
+    fn event_types(&self) -> &'static [EventType];
+
+    /// The state before any event.
+    fn init(&self, header: &SessionHeader, inherited: SessionLogOffset) -> Self::State;
+
+    /// The state after `event`, or `None` when nothing changed. Total: a payload that does not
+    /// parse is no value, never a failure.
+    fn apply(&self, state: &Self::State, event: &Event) -> Option<Self::State>;
+
+    /// What clients see; `None` keeps the unit on the Host. "No value" is a JSON value such as
+    /// `null`, so that it can overwrite an older one.
+    fn view(&self, state: &Self::State) -> Option<Json>;
+}
+
+/// A state of a unit whose type is erased.
+pub(crate) type ErasedState = Arc<dyn Any + Send + Sync>;
+
+/// A unit whose state type is erased, so that a registry can hold many.
+pub(crate) trait ErasedUnit: Send + Sync + std::fmt::Debug {
+    fn key(&self) -> &'static str;
+    fn state_version(&self) -> u64;
+    fn event_types(&self) -> &'static [EventType];
+    fn init(&self, header: &SessionHeader, inherited: SessionLogOffset) -> ErasedState;
+    fn apply(&self, state: &ErasedState, event: &Event) -> Option<ErasedState>;
+    fn view(&self, state: &ErasedState) -> Option<Json>;
+}
+
+impl<U: Unit> ErasedUnit for U {
+    fn key(&self) -> &'static str {
+        Unit::key(self)
+    }
+    fn state_version(&self) -> u64 {
+        Unit::state_version(self)
+    }
+    fn event_types(&self) -> &'static [EventType] {
+        Unit::event_types(self)
+    }
+    fn init(&self, header: &SessionHeader, inherited: SessionLogOffset) -> ErasedState {
+        Arc::new(Unit::init(self, header, inherited))
+    }
+    fn apply(&self, state: &ErasedState, event: &Event) -> Option<ErasedState> {
+        let state = state.downcast_ref::<U::State>()?;
+        Unit::apply(self, state, event).map(|next| Arc::new(next) as ErasedState)
+    }
+    fn view(&self, state: &ErasedState) -> Option<Json> {
+        Unit::view(self, state.downcast_ref::<U::State>()?)
+    }
+}
