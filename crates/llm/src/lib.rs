@@ -6,6 +6,13 @@
 //!
 //! Start reading at [`seam`].
 
+pub mod assembler;
+mod driven;
+pub mod offline;
+pub mod registry;
 pub mod seam;
 
+pub use assembler::{Assembled, Assembler};
+pub use offline::Offline;
+pub use registry::{Adapters, Catalogue, CatalogueFailure, ModelGroup};
 pub use seam::{Adapter, ChunkStream, LlmRequest, ModelInfo, PreparedCall};

@@ -1,1 +1,52 @@
-//! placeholder
+//! The standard tools: files, search and the shell, each behind the agent's tool seam.
+//!
+//! Owns what the tools are called, what they take and what they do. One tool is one file; what
+//! several share is in `arguments` (schemas), `paths` (what lies inside of the workspace),
+//! `replace` (atomic writes and diffs), `walk` (ignore rules) and `process` (groups and limits).
+//! Leaves to `orrery-agent` whether a call may run at all, and what is logged.
+//!
+//! Every answer is bounded, and says how to get the rest.
+
+mod arguments;
+mod bash;
+mod edit;
+mod environment;
+mod glob;
+mod grep;
+mod list;
+mod paths;
+mod process;
+mod read;
+mod replace;
+mod walk;
+mod write;
+
+use std::sync::Arc;
+
+use orrery_agent::tool::Tool;
+
+pub use bash::Bash;
+pub use edit::Edit;
+pub use glob::Glob;
+pub use grep::Grep;
+pub use list::List;
+pub use read::Read;
+pub use write::Write;
+
+/// The tools that every session has: `list`, `read`, `write`, `edit`, `glob`, `grep`, `bash`.
+pub fn standard_tools() -> Vec<Arc<dyn Tool>> {
+    vec![
+        Arc::new(List),
+        Arc::new(Read),
+        Arc::new(Write),
+        Arc::new(Edit),
+        Arc::new(Glob),
+        Arc::new(Grep),
+        Arc::new(Bash),
+    ]
+}
+
+#[cfg(test)]
+mod fixture;
+#[cfg(test)]
+mod tests;
