@@ -65,6 +65,14 @@ impl Json {
         }
     }
 
+    /// The value `{}`.
+    pub fn empty_object() -> Self {
+        // An empty map always serialises.
+        Self(Arc::from(
+            serde_json::value::to_raw_value(&serde_json::Map::new()).unwrap_or_default(),
+        ))
+    }
+
     /// The value's text.
     pub fn text(&self) -> &str {
         self.0.get()

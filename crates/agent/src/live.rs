@@ -1,0 +1,196 @@
+//! What a live session shows: its log's tail and the state that clients watch.
+//!
+//! Written by the actor, read by anybody without asking it. A follower waits for the head to move
+//! and takes the events it lacks (decision D21): nothing is queued for it.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use orrery_session::payload::{InboxTarget, ModelSelection};
+use orrery_session::{
+    Json, MessageId, SessionHeader, SessionLogOffset, SessionSeqCursor, SharedEvent, Timestamp,
+};
+use tokio::sync::watch;
+
+use crate::inbox::{Inbox, Waiting};
+use crate::machine::Asking;
+
+/// How far a live log reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogHead {
+    /// The boundary behind the last event.
+    pub end: SessionLogOffset,
+    /// Whether the session is no longer live: nothing more will come from here.
+    pub closed: bool,
+}
+
+/// Where a waiting message stands (`controller.md` 3.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Placement {
+    /// It waits for a turn of its own.
+    Queued,
+    /// A person wants it to join the running turn.
+    Steering,
+    /// Something else will join the running turn.
+    Context,
+}
+
+/// One waiting message as clients see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueuedItem {
+    /// The message's id.
+    pub id: MessageId,
+    /// Where it stands.
+    pub placement: Placement,
+    /// The client's request id, where a person sent it.
+    pub rpc_id: Option<String>,
+    /// The whole message.
+    pub message: Json,
+}
+
+impl QueuedItem {
+    /// The lists of an inbox in the order clients see: the queue, then the step's messages.
+    pub fn of(inbox: &Inbox) -> Vec<Self> {
+        let item = |waiting: &Waiting, target| {
+            let (kind, rpc_id) = waiting.source();
+            let placement = match target {
+                InboxTarget::NextTurn => Placement::Queued,
+                InboxTarget::NextStep if kind == "user" => Placement::Steering,
+                InboxTarget::NextStep => Placement::Context,
+            };
+            let rpc_id = rpc_id.filter(|_| kind == "user");
+            Self {
+                id: waiting.id.clone(),
+                placement,
+                rpc_id,
+                message: waiting.message.clone(),
+            }
+        };
+        [InboxTarget::NextTurn, InboxTarget::NextStep]
+            .into_iter()
+            .flat_map(|target| inbox.list(target).iter().map(move |w| item(w, target)))
+            .collect()
+    }
+}
+
+/// A projection's value and the event that gave it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProjectionCell {
+    /// The view.
+    pub value: Json,
+    /// The last event that changed it, or the one it was first computed at.
+    pub seq: SessionSeqCursor,
+}
+
+/// The process-local state of a live session.
+#[derive(Debug, Clone)]
+pub struct LiveState {
+    /// Whether a turn runs.
+    pub running: bool,
+    /// What waits.
+    pub queue: Arc<[QueuedItem]>,
+    /// Whether it waits for a person to wake it.
+    pub parked: bool,
+    /// The questions that wait for a person.
+    pub asking: Arc<[Asking]>,
+    /// The client-visible projections.
+    pub projections: Arc<BTreeMap<&'static str, ProjectionCell>>,
+    /// The model that answers next.
+    pub next_model: ModelSelection,
+    /// Everything up to here is folded in.
+    pub as_of: SessionSeqCursor,
+    /// When a person last prompted, for sorting.
+    pub last_prompt_at: Option<Timestamp>,
+    /// Whether no turn has ever begun.
+    pub blank: bool,
+    /// Counts the failures that clients were told of; the newest is with it.
+    pub fault: Option<(u64, String)>,
+}
+
+/// A live session, for everybody to look at.
+#[derive(Debug)]
+pub struct Live {
+    header: SessionHeader,
+    inherited: SessionLogOffset,
+    tail: RwLock<Vec<SharedEvent>>,
+    head: watch::Sender<LogHead>,
+    state: watch::Sender<Arc<LiveState>>,
+}
+
+impl Live {
+    pub(crate) fn new(
+        header: SessionHeader,
+        inherited: SessionLogOffset,
+        events: Vec<SharedEvent>,
+        state: LiveState,
+    ) -> Self {
+        let end = SessionLogOffset::of_len(events.len());
+        Self {
+            header,
+            inherited,
+            tail: RwLock::new(events),
+            head: watch::Sender::new(LogHead { end, closed: false }),
+            state: watch::Sender::new(Arc::new(state)),
+        }
+    }
+
+    /// The header.
+    pub const fn header(&self) -> &SessionHeader {
+        &self.header
+    }
+
+    /// The exact inherited cut.
+    pub const fn inherited(&self) -> SessionLogOffset {
+        self.inherited
+    }
+
+    /// How far the log reaches, to wait on.
+    pub fn head(&self) -> watch::Receiver<LogHead> {
+        self.head.subscribe()
+    }
+
+    /// The state, to wait on.
+    pub fn state(&self) -> watch::Receiver<Arc<LiveState>> {
+        self.state.subscribe()
+    }
+
+    /// The state now.
+    pub fn state_now(&self) -> Arc<LiveState> {
+        Arc::clone(&self.state.borrow())
+    }
+
+    /// The events from `from` on, at most `limit` of them.
+    pub fn events_from(&self, from: SessionLogOffset, limit: usize) -> Vec<SharedEvent> {
+        let tail = self.tail.read().unwrap_or_else(PoisonError::into_inner);
+        tail.iter()
+            .skip(from.index())
+            .take(limit)
+            .cloned()
+            .collect()
+    }
+
+    /// All events.
+    pub fn events(&self) -> Vec<SharedEvent> {
+        self.events_from(SessionLogOffset::ZERO, usize::MAX)
+    }
+
+    pub(crate) fn publish(&self, events: &[SharedEvent]) {
+        if events.is_empty() {
+            return;
+        }
+        let end = {
+            let mut tail = self.tail.write().unwrap_or_else(PoisonError::into_inner);
+            tail.extend_from_slice(events);
+            SessionLogOffset::of_len(tail.len())
+        };
+        self.head.send_modify(|head| head.end = end);
+    }
+
+    pub(crate) fn publish_state(&self, state: LiveState) {
+        self.state.send_replace(Arc::new(state));
+    }
+
+    pub(crate) fn close(&self) {
+        self.head.send_modify(|head| head.closed = true);
+    }
+}

@@ -1,0 +1,135 @@
+//! `promptIds`: which prompts were accepted, by the request ids of clients (decision D19).
+//!
+//! State: for each of the newest 10,000 request ids the message that it became and a digest of its
+//! content. Host-only. Events: `agent/inbox/spliced` and `user/message` of the own suffix.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use orrery_projection::Unit;
+use orrery_session::payload::InboxSpliced;
+use orrery_session::{Event, EventType, Json, MessageId, SessionHeader, SessionLogOffset};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+/// How many request ids are remembered.
+const REMEMBERED: usize = 10_000;
+
+/// The `promptIds` unit.
+#[derive(Debug, Clone, Copy)]
+pub struct PromptIdsUnit;
+
+/// An accepted prompt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PromptRecord {
+    /// The message that it became.
+    pub message_id: MessageId,
+    /// A digest of its content as logged.
+    pub digest: String,
+}
+
+/// The accepted prompts.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct PromptIdsState {
+    inherited: SessionLogOffset,
+    /// Oldest first.
+    order: VecDeque<String>,
+    records: BTreeMap<String, PromptRecord>,
+}
+
+impl PromptIdsState {
+    /// The prompt with this request id, if it was accepted.
+    pub fn get(&self, request_id: &str) -> Option<&PromptRecord> {
+        self.records.get(request_id)
+    }
+}
+
+/// A digest of a message's content, by its logged text.
+pub fn content_digest(content: &Json) -> String {
+    let digest = Sha256::digest(content.text().as_bytes());
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+impl Unit for PromptIdsUnit {
+    type State = PromptIdsState;
+
+    fn key(&self) -> &'static str {
+        "promptIds"
+    }
+
+    fn state_version(&self) -> u64 {
+        1
+    }
+
+    fn event_types(&self) -> &'static [EventType] {
+        &[EventType::InboxSpliced, EventType::UserMessage]
+    }
+
+    fn init(&self, _: &SessionHeader, inherited: SessionLogOffset) -> PromptIdsState {
+        PromptIdsState {
+            inherited,
+            order: VecDeque::new(),
+            records: BTreeMap::new(),
+        }
+    }
+
+    fn apply(&self, state: &PromptIdsState, event: &Event) -> Option<PromptIdsState> {
+        if event.seq().offset_before() < state.inherited {
+            return None;
+        }
+        let messages = match event.event_type() {
+            EventType::InboxSpliced => event.payload::<InboxSpliced>().ok()?.inserted,
+            _ => vec![event.payload::<Json>().ok()?],
+        };
+        let new: Vec<(String, PromptRecord)> = messages
+            .iter()
+            .filter_map(record)
+            // The first acceptance counts: an edit in the queue keeps the id and the answer.
+            .filter(|(id, _)| !state.records.contains_key(id))
+            .collect();
+        if new.is_empty() {
+            return None;
+        }
+        let mut next = state.clone();
+        for (id, record) in new {
+            next.order.push_back(id.clone());
+            next.records.insert(id, record);
+            if next.order.len() > REMEMBERED
+                && let Some(oldest) = next.order.pop_front()
+            {
+                next.records.remove(&oldest);
+            }
+        }
+        Some(next)
+    }
+
+    fn view(&self, _: &PromptIdsState) -> Option<Json> {
+        None
+    }
+}
+
+fn record(message: &Json) -> Option<(String, PromptRecord)> {
+    #[derive(Deserialize)]
+    struct Sent {
+        id: MessageId,
+        content: Json,
+        source: From,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct From {
+        kind: String,
+        #[serde(default)]
+        rpc_id: Option<String>,
+    }
+    let sent = message.parse::<Sent>().ok()?;
+    let request_id = sent.source.rpc_id.filter(|_| sent.source.kind == "user")?;
+    let digest = content_digest(&sent.content);
+    Some((
+        request_id,
+        PromptRecord {
+            message_id: sent.id,
+            digest,
+        },
+    ))
+}
