@@ -144,8 +144,13 @@ impl Pace {
         if !answer.text.is_empty() {
             let index = index();
             self.open(index, BlockType::Text).await?;
-            let factor = if answer.slow { SLOW_FACTOR } else { 1 };
             for piece in words(&answer.text) {
+                let number = piece.starts_with(|c: char| c.is_ascii_digit());
+                let factor = if answer.slow && number {
+                    SLOW_FACTOR
+                } else {
+                    1
+                };
                 let text = piece.to_owned();
                 self.step(StreamChunk::TextDelta { index, text }, factor)
                     .await?;

@@ -174,15 +174,14 @@ impl OpenAiChat {
     }
 
     /// What is known about a model without asking anybody.
-    async fn known(&self, model: &str) -> Option<ModelInfo> {
+    fn known(&self, model: &str) -> Option<ModelInfo> {
         let find = |models: &[ModelInfo]| models.iter().find(|info| info.id == model).cloned();
-        match find(&self.config.models) {
-            Some(info) => Some(info),
-            None => {
-                let discovered = self.discovered.lock().await;
-                discovered.as_ref().and_then(|(_, models)| find(models))
-            }
-        }
+        find(&self.config.models).or_else(|| {
+            // Locked means that somebody is asking the server: a prompt does not wait for that.
+            let discovered = self.discovered.try_lock().ok()?;
+            let (_, models) = discovered.as_ref()?;
+            find(models)
+        })
     }
 }
 
@@ -229,7 +228,7 @@ impl Adapter for OpenAiChat {
             );
             return Err(LlmFailure::new("INVALID_MODEL", message));
         }
-        let info = self.known(&config.model).await;
+        let info = self.known(&config.model);
         let mut defaults = AdapterDefaults::default();
         if let Some(info) = &info {
             match &config.reasoning_effort {
@@ -318,13 +317,8 @@ fn model_list(body: &[u8]) -> Option<Vec<ModelInfo>> {
         List::Bare(entries) | List::Wrapped { data: entries } => entries,
     };
     let models = entries.into_iter().map(|entry| ModelInfo {
-        name: entry.id.clone(),
-        id: entry.id,
-        description: None,
         context_window: entry.context_length,
-        reasoning_efforts: Vec::new(),
-        default_effort: None,
-        images: false,
+        ..ModelInfo::named(entry.id)
     });
     Some(models.collect())
 }
