@@ -33,6 +33,8 @@ pub(super) enum Intent {
     Run { command: String },
     /// Say the numbers up to here, slowly.
     CountTo(u32),
+    /// Be greeted, or told what can be done.
+    Help,
     /// Nothing that the rules know.
     Unknown,
 }
@@ -52,6 +54,7 @@ pub(super) fn read(prompt: &str) -> Intent {
         .or_else(|| text.read_file())
         .or_else(|| text.list())
         .or_else(|| text.summarise())
+        .or_else(|| text.help())
         .unwrap_or(Intent::Unknown)
 }
 
@@ -373,6 +376,22 @@ impl<'a> Prompt<'a> {
             ],
         );
         wants.then_some(Intent::Summarise)
+    }
+
+    fn help(&self) -> Option<Intent> {
+        let wants = self.says(
+            &["hello", "hi", "hey", "help"],
+            &[
+                "what can you",
+                "who are you",
+                "你好",
+                "您好",
+                "帮助",
+                "能做什么",
+                "你是谁",
+            ],
+        );
+        wants.then_some(Intent::Help)
     }
 
     /// The quotations that are no path of the sentence itself.

@@ -49,7 +49,9 @@ fn prompts_in_two_languages_are_understood() {
                 path: "src/lib.rs".into(),
             },
         ),
-        ("hello", Intent::Unknown),
+        ("hello", Intent::Help),
+        ("你好", Intent::Help),
+        ("sing a song", Intent::Unknown),
     ];
     for (prompt, intent) in cases {
         assert_eq!(read(prompt), intent, "{prompt}");
