@@ -1,0 +1,163 @@
+//! The file system as storage uses it: a port, so that tests can make any call fail.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+/// What `stat` tells of a file: enough to see that it is the same and unchanged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileStat {
+    /// Device number.
+    pub device: u64,
+    /// Inode number.
+    pub inode: u64,
+    /// Size in bytes.
+    pub size: u64,
+    /// Modification time in nanoseconds.
+    pub modified_ns: i128,
+    /// Status change time in nanoseconds.
+    pub changed_ns: i128,
+}
+
+/// One entry of a folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FolderEntry {
+    /// The name; names that are not UTF-8 are never ours and are left out.
+    pub name: String,
+    /// Whether it is a folder.
+    pub is_folder: bool,
+}
+
+/// The file system.
+pub trait Disk: Send + Sync + std::fmt::Debug {
+    /// Makes a folder with mode 0700; an existing one is fine.
+    fn create_folder(&self, path: &Path) -> io::Result<()>;
+    /// Makes a folder's entries durable.
+    fn sync_folder(&self, path: &Path) -> io::Result<()>;
+    /// Makes a new file with mode 0600; fails when it exists.
+    fn create_file(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
+    /// Opens an existing file for reading and writing.
+    fn open_file(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
+    /// Gives a file a second name; fails when that exists.
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Removes a name.
+    fn remove_file(&self, path: &Path) -> io::Result<()>;
+    /// Looks at a file, following links.
+    fn stat(&self, path: &Path) -> io::Result<FileStat>;
+    /// Reads a whole file.
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
+    /// Reads at most `limit` bytes from the start of a file.
+    fn read_head(&self, path: &Path, limit: usize) -> io::Result<Vec<u8>>;
+    /// Lists a folder, by name.
+    fn list(&self, path: &Path) -> io::Result<Vec<FolderEntry>>;
+}
+
+/// One open file.
+pub trait DiskFile: Send + std::fmt::Debug {
+    /// Looks at the open file.
+    fn stat(&self) -> io::Result<FileStat>;
+    /// Writes all bytes at an offset.
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()>;
+    /// Cuts or extends the file.
+    fn set_size(&mut self, size: u64) -> io::Result<()>;
+    /// Makes content and size durable.
+    fn sync(&mut self) -> io::Result<()>;
+}
+
+/// The real file system.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RealDisk;
+
+impl Disk for RealDisk {
+    fn create_folder(&self, path: &Path) -> io::Result<()> {
+        match DirBuilder::new().mode(0o700).create(path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            other => other,
+        }
+    }
+
+    fn sync_folder(&self, path: &Path) -> io::Result<()> {
+        File::open(path)?.sync_all()
+    }
+
+    fn create_file(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create_new(true).mode(0o600);
+        Ok(Box::new(options.open(path)?))
+    }
+
+    fn open_file(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        Ok(Box::new(
+            OpenOptions::new().read(true).write(true).open(path)?,
+        ))
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        std::fs::hard_link(from, to)
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        std::fs::remove_file(path)
+    }
+
+    fn stat(&self, path: &Path) -> io::Result<FileStat> {
+        std::fs::metadata(path).map(|m| stat_of(&m))
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        std::fs::read(path)
+    }
+
+    fn read_head(&self, path: &Path, limit: usize) -> io::Result<Vec<u8>> {
+        use std::io::Read as _;
+        let mut bytes = Vec::new();
+        File::open(path)?
+            .take(limit as u64)
+            .read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<FolderEntry>> {
+        let mut entries = Vec::new();
+        for entry in std::fs::read_dir(path)? {
+            let entry = entry?;
+            if let Ok(name) = entry.file_name().into_string() {
+                // A link to a folder counts as one: roots may be composed of links.
+                let is_folder = entry.path().is_dir();
+                entries.push(FolderEntry { name, is_folder });
+            }
+        }
+        entries.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(entries)
+    }
+}
+
+impl DiskFile for File {
+    fn stat(&self) -> io::Result<FileStat> {
+        self.metadata().map(|m| stat_of(&m))
+    }
+
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.write_all_at(bytes, offset)
+    }
+
+    fn set_size(&mut self, size: u64) -> io::Result<()> {
+        self.set_len(size)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.sync_data()
+    }
+}
+
+fn stat_of(metadata: &std::fs::Metadata) -> FileStat {
+    let ns = |seconds: i64, ns: i64| i128::from(seconds) * 1_000_000_000 + i128::from(ns);
+    FileStat {
+        device: metadata.dev(),
+        inode: metadata.ino(),
+        size: metadata.size(),
+        modified_ns: ns(metadata.mtime(), metadata.mtime_nsec()),
+        changed_ns: ns(metadata.ctime(), metadata.ctime_nsec()),
+    }
+}

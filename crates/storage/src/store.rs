@@ -1,0 +1,339 @@
+//! The async face of storage: a [`Store`] for a root, a [`LogWriter`] for each live session.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use orrery_session::{SessionHeader, SessionId, SessionLogOffset, SharedEvent};
+use tokio::sync::{oneshot, watch};
+
+use crate::catalogue::{Catalogue, CatalogueEntry};
+use crate::disk::Disk;
+use crate::error::StorageError;
+use crate::layout::Compression;
+use crate::read::{StoredLog, read_log};
+use crate::writer::{Command, Lives, Slot, Writer};
+
+/// When an append is on disk (decision D8).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// Before anybody sees it.
+    Event,
+    /// At the checkpoints, and at most one write-behind window later.
+    #[default]
+    Step,
+    /// At the checkpoints; between them the operating system may hold it.
+    Turn,
+}
+
+/// How a store is set up.
+#[derive(Debug, Clone)]
+pub struct StoreOptions {
+    /// The log root.
+    pub root: PathBuf,
+    /// The container of new logs.
+    pub compression: Compression,
+    /// When an append is on disk.
+    pub durability: Durability,
+    /// The write-behind window: how long the first queued event may wait.
+    pub write_window: Duration,
+}
+
+impl StoreOptions {
+    /// The defaults for a root.
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self {
+            root: root.into(),
+            compression: Compression::default(),
+            durability: Durability::default(),
+            write_window: Duration::from_millis(200),
+        }
+    }
+}
+
+/// How much of a live session is on disk.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SaveState {
+    /// Everything before this boundary is written.
+    pub saved: SessionLogOffset,
+    /// What the last write failed with; `None` while all is well.
+    pub degraded: Option<String>,
+}
+
+/// All logs under one root.
+#[derive(Debug, Clone)]
+pub struct Store {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    disk: Arc<dyn Disk>,
+    options: StoreOptions,
+    catalogue: Mutex<Arc<Catalogue>>,
+    commands: Sender<Command>,
+    next_slot: AtomicU64,
+}
+
+impl Store {
+    /// Starts the writer thread. The root may be absent; it is made with the first session.
+    pub fn start(disk: Arc<dyn Disk>, options: StoreOptions) -> Result<Self, StorageError> {
+        // Unbounded: what waits here is held by the live logs anyway, and every checkpoint waits
+        // for the queue to empty.
+        let (commands, receiver) = channel();
+        let writer = Writer {
+            disk: Arc::clone(&disk),
+            root: options.root.clone(),
+            compression: options.compression,
+            durability: options.durability,
+            window: options.write_window,
+            live: Lives::default(),
+        };
+        std::thread::Builder::new()
+            .name("orrery-log-writer".to_owned())
+            .spawn(move || writer.run(&receiver))
+            .map_err(|e| StorageError::io("start the writer of", &options.root, &e))?;
+        let catalogue = Mutex::default();
+        let next_slot = AtomicU64::new(0);
+        let inner = Inner {
+            disk,
+            options,
+            catalogue,
+            commands,
+            next_slot,
+        };
+        Ok(Self {
+            inner: Arc::new(inner),
+        })
+    }
+
+    /// The log root.
+    pub fn root(&self) -> &Path {
+        &self.inner.options.root
+    }
+
+    /// When an append is on disk.
+    pub fn durability(&self) -> Durability {
+        self.inner.options.durability
+    }
+
+    /// Looks at the root: all sessions, and what is wrong with the rest.
+    pub async fn catalogue(&self) -> Result<Arc<Catalogue>, StorageError> {
+        let inner = Arc::clone(&self.inner);
+        blocking(move || inner.refresh()).await
+    }
+
+    /// One session's place on disk.
+    pub async fn find(&self, id: &SessionId) -> Result<CatalogueEntry, StorageError> {
+        let (inner, id) = (Arc::clone(&self.inner), id.clone());
+        blocking(move || inner.find(&id)).await
+    }
+
+    /// Reads one whole log, changing nothing: an open turn stays open.
+    pub async fn read(&self, id: &SessionId) -> Result<StoredLog, StorageError> {
+        let (inner, id) = (Arc::clone(&self.inner), id.clone());
+        blocking(move || {
+            let entry = inner.find(&id)?;
+            read_log(inner.disk.as_ref(), &entry.path, entry.compression)
+        })
+        .await
+    }
+
+    /// Registers a new session. Nothing lies on disk before its first flush or window.
+    pub async fn create(
+        &self,
+        header: SessionHeader,
+        inherited: SessionLogOffset,
+    ) -> Result<LogWriter, StorageError> {
+        match self.find(&header.id).await {
+            Err(StorageError::NotFound { .. }) => {}
+            Ok(_) => return Err(StorageError::Exists { id: header.id }),
+            Err(error) => return Err(error),
+        }
+        let (slot, saved, receiver) = self.slot();
+        self.send(Command::Create {
+            slot,
+            header,
+            inherited,
+            saved,
+        })?;
+        Ok(LogWriter {
+            slot,
+            commands: self.inner.commands.clone(),
+            saved: receiver,
+            open: true,
+        })
+    }
+
+    /// Opens a stored session for writing: takes its lock and repairs what a crash left.
+    pub async fn open(&self, id: &SessionId) -> Result<Opened, StorageError> {
+        let entry = self.find(id).await?;
+        let (slot, saved, receiver) = self.slot();
+        let (reply, answer) = oneshot::channel();
+        let (id, path, compression) = (id.clone(), entry.path, entry.compression);
+        self.send(Command::Open {
+            slot,
+            id,
+            path,
+            compression,
+            saved,
+            reply,
+        })?;
+        let log = answer.await.map_err(|_gone| StorageError::Closed)??;
+        let commands = self.inner.commands.clone();
+        let writer = LogWriter {
+            slot,
+            commands,
+            saved: receiver,
+            open: true,
+        };
+        Ok(Opened { log, writer })
+    }
+
+    /// Flushes everything and ends the writer thread; gives what could not be saved.
+    pub async fn shutdown(&self) -> Vec<StorageError> {
+        let (reply, answer) = oneshot::channel();
+        if self.send(Command::Shutdown { reply }).is_err() {
+            return Vec::new();
+        }
+        answer.await.unwrap_or_default()
+    }
+
+    fn slot(&self) -> (Slot, watch::Sender<SaveState>, watch::Receiver<SaveState>) {
+        let slot = self.inner.next_slot.fetch_add(1, Ordering::Relaxed);
+        let (saved, receiver) = watch::channel(SaveState::default());
+        (slot, saved, receiver)
+    }
+
+    fn send(&self, command: Command) -> Result<(), StorageError> {
+        self.inner
+            .commands
+            .send(command)
+            .map_err(|_gone| StorageError::Closed)
+    }
+}
+
+impl Inner {
+    fn known(&self) -> Arc<Catalogue> {
+        Arc::clone(
+            &self
+                .catalogue
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner),
+        )
+    }
+
+    fn refresh(&self) -> Result<Arc<Catalogue>, StorageError> {
+        let known = self.known();
+        let fresh = Catalogue::refresh(self.disk.as_ref(), &self.options.root, &known)?;
+        let fresh = Arc::new(fresh);
+        *self
+            .catalogue
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Arc::clone(&fresh);
+        Ok(fresh)
+    }
+
+    /// A known entry costs one `stat`; an unknown or vanished one a look at the whole root.
+    fn find(&self, id: &SessionId) -> Result<CatalogueEntry, StorageError> {
+        if let Some(entry) = self.known().get(id)
+            && let Ok(stat) = self.disk.stat(&entry.path)
+            && (stat.device, stat.inode) == (entry.revision.0.device, entry.revision.0.inode)
+        {
+            let revision = crate::read::Revision(stat);
+            return Ok(CatalogueEntry {
+                revision,
+                ..entry.clone()
+            });
+        }
+        self.refresh()?
+            .get(id)
+            .cloned()
+            .ok_or_else(|| StorageError::NotFound { id: id.clone() })
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, StorageError> + Send + 'static,
+) -> Result<T, StorageError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+        Err(_cancelled) => Err(StorageError::Closed),
+    }
+}
+
+/// A stored session, opened for writing.
+#[derive(Debug)]
+pub struct Opened {
+    /// The log after its repair.
+    pub log: StoredLog,
+    /// Its writer.
+    pub writer: LogWriter,
+}
+
+/// Writes one live session. Dropping it flushes and closes in the background.
+#[derive(Debug)]
+pub struct LogWriter {
+    slot: Slot,
+    commands: Sender<Command>,
+    saved: watch::Receiver<SaveState>,
+    open: bool,
+}
+
+impl LogWriter {
+    /// Queues events, which must continue the log; they are written within the window.
+    pub fn append(&self, events: Vec<SharedEvent>) -> Result<(), StorageError> {
+        self.send(Command::Append {
+            slot: self.slot,
+            events,
+        })
+    }
+
+    /// Waits until everything queued before is on disk.
+    pub async fn flush(&self) -> Result<(), StorageError> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Command::Flush {
+            slot: self.slot,
+            reply,
+        })?;
+        answer.await.map_err(|_gone| StorageError::Closed)?
+    }
+
+    /// Flushes and lets go of file and lock. On failure the session stays open.
+    pub async fn close(&mut self) -> Result<(), StorageError> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Command::Close {
+            slot: self.slot,
+            reply: Some(reply),
+        })?;
+        answer.await.map_err(|_gone| StorageError::Closed)??;
+        self.open = false;
+        Ok(())
+    }
+
+    /// How much is on disk, and whether writing works.
+    pub fn saved(&self) -> watch::Receiver<SaveState> {
+        self.saved.clone()
+    }
+
+    fn send(&self, command: Command) -> Result<(), StorageError> {
+        self.commands
+            .send(command)
+            .map_err(|_gone| StorageError::Closed)
+    }
+}
+
+impl Drop for LogWriter {
+    fn drop(&mut self) {
+        if self.open {
+            // After a shutdown everything is flushed and closed already.
+            drop(self.send(Command::Close {
+                slot: self.slot,
+                reply: None,
+            }));
+        }
+    }
+}

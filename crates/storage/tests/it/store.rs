@@ -1,0 +1,188 @@
+use orrery_session::{SessionId, SessionLogOffset};
+use orrery_storage::{Compression, DiagnosticReason, StorageError};
+
+use crate::{header, log_only, prompt, store, two_turns};
+
+#[tokio::test]
+async fn what_was_flushed_reads_back_equal_from_both_containers() {
+    for compression in Compression::ALL {
+        let home = tempfile::tempdir().unwrap();
+        let store = store(home.path(), compression);
+        let writer = store
+            .create(header("s"), SessionLogOffset::ZERO)
+            .await
+            .unwrap();
+        let events = two_turns();
+        writer.append(events[..5].to_vec()).unwrap();
+        writer.flush().await.unwrap();
+        writer.append(events[5..].to_vec()).unwrap();
+        writer.flush().await.unwrap();
+        let stored = store.read(&SessionId::new("s").unwrap()).await.unwrap();
+        assert_eq!(stored.events, events);
+        assert!(stored.torn.is_none());
+        assert_eq!(stored.header, header("s"));
+    }
+}
+
+#[tokio::test]
+async fn a_session_without_events_leaves_no_file_and_its_id_is_free_again() {
+    let home = tempfile::tempdir().unwrap();
+    let store = store(home.path(), Compression::Zstd);
+    let mut writer = store
+        .create(header("s"), SessionLogOffset::ZERO)
+        .await
+        .unwrap();
+    writer.flush().await.unwrap();
+    writer.close().await.unwrap();
+    assert_eq!(store.catalogue().await.unwrap().entries().count(), 0);
+    assert!(
+        store
+            .create(header("s"), SessionLogOffset::ZERO)
+            .await
+            .is_ok()
+    );
+}
+
+#[tokio::test]
+async fn the_window_writes_what_nobody_flushes() {
+    let home = tempfile::tempdir().unwrap();
+    let store = store(home.path(), Compression::Zstd);
+    let writer = store
+        .create(header("s"), SessionLogOffset::ZERO)
+        .await
+        .unwrap();
+    writer.append(vec![prompt(0, "hi")]).unwrap();
+    let mut saved = writer.saved();
+    saved
+        .wait_for(|state| state.saved.get() == 1)
+        .await
+        .unwrap();
+    assert_eq!(
+        store
+            .read(&SessionId::new("s").unwrap())
+            .await
+            .unwrap()
+            .events
+            .len(),
+        1
+    );
+}
+
+#[tokio::test]
+async fn events_out_of_order_are_refused_and_said() {
+    let home = tempfile::tempdir().unwrap();
+    let store = store(home.path(), Compression::Zstd);
+    let writer = store
+        .create(header("s"), SessionLogOffset::ZERO)
+        .await
+        .unwrap();
+    writer.append(vec![prompt(3, "hi")]).unwrap();
+    writer
+        .saved()
+        .wait_for(|state| state.degraded.is_some())
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn a_second_writer_is_refused_by_name_and_can_still_read() {
+    let home = tempfile::tempdir().unwrap();
+    let (first, second) = (
+        store(home.path(), Compression::Zstd),
+        store(home.path(), Compression::Zstd),
+    );
+    let mut writer = first
+        .create(header("s"), SessionLogOffset::ZERO)
+        .await
+        .unwrap();
+    writer.append(vec![prompt(0, "hi")]).unwrap();
+    writer.flush().await.unwrap();
+    let id = SessionId::new("s").unwrap();
+    match second.open(&id).await {
+        Err(StorageError::WriterHeld { holder, .. }) => {
+            assert_eq!(holder, format!("process {}", std::process::id()));
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(second.read(&id).await.unwrap().events.len(), 1);
+    writer.close().await.unwrap();
+    assert!(second.open(&id).await.is_ok());
+}
+
+#[tokio::test]
+async fn bytes_that_somebody_else_appended_are_noticed_before_the_next_batch() {
+    let home = tempfile::tempdir().unwrap();
+    let store = store(home.path(), Compression::None);
+    let writer = store
+        .create(header("s"), SessionLogOffset::ZERO)
+        .await
+        .unwrap();
+    writer.append(vec![prompt(0, "hi")]).unwrap();
+    writer.flush().await.unwrap();
+    let path = store
+        .find(&SessionId::new("s").unwrap())
+        .await
+        .unwrap()
+        .path;
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes.extend_from_slice(b"{\"foreign\":1}\n");
+    std::fs::write(&path, bytes).unwrap();
+    writer.append(vec![prompt(1, "again")]).unwrap();
+    assert!(matches!(
+        writer.flush().await,
+        Err(StorageError::Changed { .. })
+    ));
+}
+
+#[tokio::test]
+async fn a_bad_neighbour_is_a_diagnostic_and_hides_nobody() {
+    let home = tempfile::tempdir().unwrap();
+    let store = store(home.path(), Compression::Zstd);
+    let writer = store
+        .create(header("good"), SessionLogOffset::ZERO)
+        .await
+        .unwrap();
+    writer
+        .append(vec![log_only(0, "turn/start", r#"{"turn":1}"#)])
+        .unwrap();
+    writer.flush().await.unwrap();
+    let project = home.path().join("--home-dev-project--");
+    let put = |folder: &str, file: &str, content: &[u8]| {
+        std::fs::create_dir_all(project.join(folder)).unwrap();
+        std::fs::write(project.join(folder).join(file), content).unwrap();
+    };
+    put("bad", "session.jsonl", b"not a header\n");
+    put(
+        "new",
+        "session.jsonl",
+        b"{\"type\":\"session\",\"version\":7,\"id\":\"new\"}\n",
+    );
+    put("empty", "session.jsonl", b"");
+    put("elsewhere", "session.jsonl", b"{\"type\":\"session\",\"version\":0,\"id\":\"other\",\"createdAt\":1,\"cwd\":\"/home/dev/project\",\"delegationDepth\":0}\n");
+    std::fs::write(project.join("flat.jsonl"), b"").unwrap();
+    let catalogue = store.catalogue().await.unwrap();
+    let ids: Vec<&str> = catalogue.entries().map(|e| e.header.id.as_str()).collect();
+    assert_eq!(ids, ["good"]);
+    let reasons: Vec<DiagnosticReason> = catalogue.diagnostics().iter().map(|d| d.reason).collect();
+    use DiagnosticReason::{Corrupt, Misplaced, UnsupportedVersion};
+    assert_eq!(reasons, [Corrupt, Misplaced, Misplaced, UnsupportedVersion]);
+}
+
+#[tokio::test]
+async fn the_inherited_cut_of_a_seeded_session_survives() {
+    let home = tempfile::tempdir().unwrap();
+    let store = store(home.path(), Compression::Zstd);
+    let mut seeded = header("s");
+    seeded.is_seeded = true;
+    let cut = SessionLogOffset::of_len(5);
+    let writer = store.create(seeded, cut).await.unwrap();
+    writer.append(two_turns()[..3].to_vec()).unwrap();
+    assert!(
+        writer.flush().await.is_err(),
+        "the first batch must reach the cut"
+    );
+    writer.append(two_turns()[3..].to_vec()).unwrap();
+    writer.flush().await.unwrap();
+    let stored = store.read(&SessionId::new("s").unwrap()).await.unwrap();
+    assert_eq!((stored.inherited, stored.events.len()), (cut, 20));
+}
