@@ -428,3 +428,6 @@ fn words_delta(kind: BlockType, index: u64, text: String) -> StreamChunk {
         BlockType::Text | BlockType::ToolCall => StreamChunk::TextDelta { index, text },
     }
 }
+
+#[cfg(test)]
+mod tests;

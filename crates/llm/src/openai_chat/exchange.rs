@@ -22,6 +22,8 @@ use crate::sse::{SseEvent, SseParser};
 const TAIL_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long the end of the body may take after `[DONE]`, so that the connection can be used again.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(50);
+/// Bytes of a stream: many times the longest answer, and an end to one that never ends.
+const STREAM_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// Bytes of an answer that is not streamed.
 const WHOLE_BYTES_MAX: usize = 32 * 1024 * 1024;
 
@@ -108,6 +110,7 @@ async fn read_stream(
     emitter: &Emitter,
 ) -> Result<(), LlmFailure> {
     let mut parser = SseParser::default();
+    let mut total = 0;
     loop {
         let complete = decoder.is_complete();
         let patience = if complete {
@@ -121,6 +124,10 @@ async fn read_stream(
             Ok(Err(_broken)) => return Err(failure::cut()),
             Err(_elapsed) => return Err(failure::silent(patience)),
         };
+        total += bytes.len();
+        if total > STREAM_BYTES_MAX {
+            return Err(too_long(STREAM_BYTES_MAX));
+        }
         let events = parser
             .push(&bytes)
             .map_err(|error| LlmFailure::new("UNKNOWN", error.to_string()))?;
@@ -182,10 +189,14 @@ pub(super) async fn whole_body(mut response: Response, max: usize) -> Result<Vec
     let mut body = Vec::new();
     while let Some(bytes) = response.chunk().await.map_err(|_broken| failure::cut())? {
         if body.len() + bytes.len() > max {
-            let message = format!("the provider's answer has more than {max} bytes");
-            return Err(LlmFailure::new("UNKNOWN", message));
+            return Err(too_long(max));
         }
         body.extend_from_slice(&bytes);
     }
     Ok(body)
+}
+
+fn too_long(max: usize) -> LlmFailure {
+    let message = format!("the provider's answer has more than {max} bytes");
+    LlmFailure::new("UNKNOWN", message)
 }

@@ -179,4 +179,6 @@ fn an_address_that_is_none_is_refused() {
         let refused = OpenAiChat::new(OpenAiChatConfig::new("p", address)).unwrap_err();
         assert_eq!(refused.code, "INVALID_ADAPTER", "{address}");
     }
+    let encrypted = OpenAiChatConfig::new("p", "https://models.example.invalid/v1/");
+    assert!(OpenAiChat::new(encrypted).is_ok());
 }
