@@ -9,10 +9,15 @@
 pub mod assembler;
 mod driven;
 pub mod offline;
+pub mod openai_chat;
 pub mod registry;
 pub mod seam;
+pub mod secret;
+pub mod sse;
 
 pub use assembler::{Assembled, Assembler};
 pub use offline::Offline;
+pub use openai_chat::{OpenAiChat, OpenAiChatConfig};
 pub use registry::{Adapters, Catalogue, CatalogueFailure, ModelGroup};
 pub use seam::{Adapter, ChunkStream, LlmRequest, ModelInfo, PreparedCall};
+pub use secret::{ApiKey, Secret};

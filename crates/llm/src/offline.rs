@@ -1,8 +1,8 @@
 //! The provider `offline`: a deterministic stand-in that needs no key and no network.
 //!
 //! It is not a language model and says so in its first answer. It reads the request's messages and
-//! tools, finds a simple intention in the prompt ([`intent`]), asks for the real tools that serve
-//! it ([`plan`]), and reports what they answered. The same request always gives the same stream.
+//! tools, finds a simple intention in the prompt (`intent`), asks for the real tools that serve
+//! it (`plan`), and reports what they answered. The same request always gives the same stream.
 //!
 //! Owns pace and framing of the stream. A prompt such as `count slowly to 50` streams that many
 //! numbers, which is the easy way to try stopping, reconnecting and killing.
@@ -144,8 +144,13 @@ impl Pace {
         if !answer.text.is_empty() {
             let index = index();
             self.open(index, BlockType::Text).await?;
-            let factor = if answer.slow { SLOW_FACTOR } else { 1 };
             for piece in words(&answer.text) {
+                let number = piece.starts_with(|c: char| c.is_ascii_digit());
+                let factor = if answer.slow && number {
+                    SLOW_FACTOR
+                } else {
+                    1
+                };
                 let text = piece.to_owned();
                 self.step(StreamChunk::TextDelta { index, text }, factor)
                     .await?;

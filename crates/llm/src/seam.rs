@@ -50,6 +50,22 @@ pub struct ModelInfo {
     pub images: bool,
 }
 
+impl ModelInfo {
+    /// A model of which only the name is known.
+    pub fn named(id: impl Into<String>) -> Self {
+        let id = id.into();
+        Self {
+            name: id.clone(),
+            id,
+            description: None,
+            context_window: None,
+            reasoning_efforts: Vec::new(),
+            default_effort: None,
+            images: false,
+        }
+    }
+}
+
 /// A call bound to its adapter, with defaults filled in.
 #[derive(Debug, Clone)]
 pub struct PreparedCall {

@@ -178,7 +178,7 @@ mod tests {
         }
         for path in [
             "..",
-            "../work2",
+            "../working",
             "out",
             "out/x",
             "sub/dangling",

@@ -8,6 +8,7 @@
 use std::io;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -141,7 +142,21 @@ fn keep(kept: &mut HeadTail, buffer: &[u8], count: usize) -> bool {
 
 fn spawn(line: &str, cwd: &Path, mark: &str) -> io::Result<(Child, pipe::Receiver)> {
     let (reader, writer) = io::pipe()?;
-    let child = Command::new("bash")
+    let mut command = match setsid() {
+        // A session of its own has no terminal: nobody can ask for a password there and hang. The
+        // program becomes the shell, so that the shell's id is that of the group.
+        Some(setsid) => {
+            let mut command = Command::new(setsid);
+            command.arg("bash");
+            command
+        }
+        None => {
+            let mut command = Command::new("bash");
+            command.process_group(0);
+            command
+        }
+    };
+    let child = command
         .arg("-c")
         .arg(line)
         .current_dir(cwd)
@@ -151,12 +166,19 @@ fn spawn(line: &str, cwd: &Path, mark: &str) -> io::Result<(Child, pipe::Receive
         .stdin(Stdio::null())
         .stdout(writer.try_clone()?)
         .stderr(writer)
-        .process_group(0)
         .kill_on_drop(true)
         .spawn()?;
+    drop(command);
     // The command, and our copies of the pipe's writing end with it, are gone here: the pipe ends
     // when the processes do.
     Ok((child, pipe::Receiver::from_owned_fd(reader.into())?))
+}
+
+/// The program that starts a session, where the system has it.
+fn setsid() -> Option<&'static str> {
+    static FOUND: OnceLock<Option<&'static str>> = OnceLock::new();
+    let places = ["/usr/bin/setsid", "/bin/setsid"];
+    *FOUND.get_or_init(|| places.into_iter().find(|place| Path::new(place).is_file()))
 }
 
 fn fresh_mark() -> String {

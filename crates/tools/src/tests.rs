@@ -248,6 +248,19 @@ async fn searches_respect_ignore_rules_and_see_hidden_files() {
 }
 
 #[tokio::test]
+async fn a_folder_that_is_ignored_from_above_shows_itself_when_asked_for() {
+    let work = Workspace::new();
+    work.put(".gitignore", "out/\n*.log\n");
+    work.put("out/a.rs", "x");
+    work.put("src/b.log", "x");
+    work.put("src/c.rs", "x");
+    let globbed = json!({"pattern": "**/*", "path": "out"});
+    assert_eq!(work.text(Glob, globbed).await, "a.rs\n(1 file)");
+    let globbed = json!({"pattern": "**/*", "path": "src"});
+    assert_eq!(work.text(Glob, globbed).await, "c.rs\n(1 file)");
+}
+
+#[tokio::test]
 async fn capped_answers_can_be_paged_to_their_end() {
     let work = Workspace::new();
     for n in 0..520 {

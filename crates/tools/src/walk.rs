@@ -12,10 +12,21 @@ use tokio_util::sync::CancellationToken;
 use crate::arguments::failed;
 
 /// A sorted walk from `root`; `depth` 1 stays in the folder.
+///
+/// The ignore files above `root` count, because a workspace may be a part of a repository. Where
+/// they would hide all of it, `root` itself is ignored: whoever asks for it by name wants to see it.
 pub(crate) fn walk(root: &Path, depth: Option<usize>, ignored_too: bool) -> Walk {
+    let shows_something = build(root, Some(1), ignored_too, true)
+        .flatten()
+        .any(|entry| entry.depth() > 0);
+    build(root, depth, ignored_too, shows_something)
+}
+
+fn build(root: &Path, depth: Option<usize>, ignored_too: bool, parents: bool) -> Walk {
     let mut builder = WalkBuilder::new(root);
     builder
         .standard_filters(!ignored_too)
+        .parents(!ignored_too && parents)
         .hidden(false)
         .require_git(false)
         .max_depth(depth)

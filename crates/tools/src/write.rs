@@ -53,8 +53,11 @@ fn write(arguments: &Arguments, cwd: &Path) -> Result<ToolOutput, ToolError> {
     let old = current(&place)?;
     replace(&place, arguments.content.as_bytes())?;
     let verb = if old.is_some() { "Replaced" } else { "Created" };
-    let lines = arguments.content.lines().count();
-    let text = format!("{verb} {} ({lines} lines).", place.shown);
+    let lines = match arguments.content.lines().count() {
+        1 => "1 line".to_owned(),
+        lines => format!("{lines} lines"),
+    };
+    let text = format!("{verb} {} ({lines}).", place.shown);
     let meta = Meta {
         diff: diff(&place.shown, old.as_deref(), &arguments.content),
         path: place.shown,

@@ -62,8 +62,9 @@ pub(super) fn answer(request: &LlmRequest) -> Answer {
                 "No rule of mine fits this prompt.",
                 "没有规则适合这个请求。",
             ),
-            talk::help(language),
+            &format!("{}{}", talk::lost(language), talk::abilities(language)),
         ),
+        Intent::Help => say("", talk::abilities(language)),
         Intent::CountTo(most) => Answer {
             slow: true,
             text: (1..=most).map(|n| format!("{n} ")).collect(),
@@ -195,7 +196,9 @@ fn ask(language: Language, intent: &Intent) -> Answer {
             ],
         ),
         Intent::Run { command } => call("bash", &[("command", command.as_str().into())]),
-        Intent::Summarise | Intent::CountTo(_) | Intent::Unknown => return Answer::default(),
+        Intent::Summarise | Intent::CountTo(_) | Intent::Help | Intent::Unknown => {
+            return Answer::default();
+        }
     };
     let reasoning = match language {
         Language::English => format!(
@@ -224,7 +227,7 @@ fn report(language: Language, intent: &Intent, last: &Exchange) -> Answer {
         };
         return say("", &format!("{headline}\n\n{}", shown()));
     }
-    let note = output.lines().last().unwrap_or_default();
+    let note = summary::note(output);
     let english = language == Language::English;
     let text = match intent {
         Intent::List { path } if english => format!("`{path}` holds:\n\n{}", shown()),
@@ -235,7 +238,7 @@ fn report(language: Language, intent: &Intent, last: &Exchange) -> Answer {
             format!("Searched for `{pattern}`:\n\n{}", shown())
         }
         Intent::Search { pattern, .. } => format!("搜索 `{pattern}` 的结果：\n\n{}", shown()),
-        Intent::CountFiles { glob } if english => format!("For `{glob}`: {note}\n"),
+        Intent::CountFiles { glob } if english => format!("For `{glob}`: {note}.\n"),
         Intent::CountFiles { glob } => format!("`{glob}`：{note}\n"),
         Intent::CountLines { path } => {
             let lines = summary::line_count(output);
@@ -255,7 +258,7 @@ fn report(language: Language, intent: &Intent, last: &Exchange) -> Answer {
         Intent::Run { .. } if output.is_empty() => "命令已运行，没有输出。\n".to_owned(),
         Intent::Run { .. } if english => format!("It ran. The output:\n\n{}", shown()),
         Intent::Run { .. } => format!("命令已运行，输出：\n\n{}", shown()),
-        Intent::Summarise | Intent::CountTo(_) | Intent::Unknown => String::new(),
+        Intent::Summarise | Intent::CountTo(_) | Intent::Help | Intent::Unknown => String::new(),
     };
     say("", &text)
 }

@@ -27,6 +27,10 @@ const TELLING: [&str; 12] = [
 const READ_MAX: usize = 4;
 /// Lines asked for of each.
 const READ_LINES: u64 = 60;
+/// The most folders that are looked into.
+const FOLDERS_MAX: usize = 5;
+/// The most names that are told of each.
+const NAMES_MAX: usize = 10;
 
 /// The next step of looking around.
 pub(super) fn step(language: Language, steps_done: usize, done: &[Exchange]) -> Answer {
@@ -80,6 +84,12 @@ fn look_closer(language: Language, done: &[Exchange]) -> Answer {
             )
         })
         .collect();
+    let visible = folders.iter().filter(|name| !name.starts_with('.'));
+    calls.extend(
+        visible
+            .take(FOLDERS_MAX)
+            .map(|name| call("list", &[("path", (*name).into())])),
+    );
     calls.push(call("glob", &[("pattern", "**/*".into())]));
     calls.push(call("grep", &[("pattern", "TODO|FIXME".into())]));
     Answer {
@@ -108,7 +118,8 @@ fn write_up(language: Language, done: &[Exchange]) -> String {
     let reads: Vec<(String, String)> = good("read")
         .map(|one| (path_of(&one.arguments), unnumbered(&one.output)))
         .collect();
-    let title = reads.iter().find_map(|(_, text)| title(text));
+    let documents = reads.iter().filter(|(path, _)| path.ends_with(".md"));
+    let title = documents.into_iter().find_map(|(_, text)| title(text));
     let heading = language.say("Project summary", "项目总结");
     out.push(match title {
         Some(title) => format!("## {heading}: {title}\n"),
@@ -122,7 +133,8 @@ fn write_up(language: Language, done: &[Exchange]) -> String {
         let (folders, files) = entries(&list.output);
         out.push(format!("### {}\n", language.say("Layout", "结构")));
         for folder in &folders {
-            out.push(format!("- `{folder}/`"));
+            let inside = good("list").find(|one| path_of(&one.arguments) == *folder);
+            out.push(format!("- `{folder}/`{}", names_in(inside)));
         }
         if !files.is_empty() {
             let names: Vec<String> = files.iter().map(|file| format!("`{file}`")).collect();
@@ -155,11 +167,11 @@ fn write_up(language: Language, done: &[Exchange]) -> String {
         for (kind, count) in kinds.iter().take(8) {
             out.push(format!("| `{kind}` | {count} |"));
         }
-        let note = glob.output.lines().last().unwrap_or_default();
+        let note = note(&glob.output);
         out.push(format!("\n{note}\n"));
     }
     if let Some(grep) = good("grep").next() {
-        let note = grep.output.trim_end().lines().last().unwrap_or_default();
+        let note = note(&grep.output);
         let label = if english {
             "Open notes (TODO, FIXME)"
         } else {
@@ -190,6 +202,27 @@ fn entries(output: &str) -> (Vec<&str>, Vec<&str>) {
         }
     }
     (folders, files)
+}
+
+/// What is in a folder that was looked into, in a few words.
+fn names_in(list: Option<&Exchange>) -> String {
+    let Some(list) = list else {
+        return String::new();
+    };
+    let (folders, files) = entries(&list.output);
+    let folders = folders.iter().map(|name| format!("`{name}/`"));
+    let names: Vec<String> = folders
+        .chain(files.iter().map(|name| format!("`{name}`")))
+        .collect();
+    let more = if names.len() > NAMES_MAX { ", …" } else { "" };
+    let shown: Vec<String> = names.into_iter().take(NAMES_MAX).collect();
+    format!(": {}{more}", shown.join(", "))
+}
+
+/// The closing note of an answer, without its parentheses.
+pub(super) fn note(output: &str) -> &str {
+    let last = output.trim_end().lines().last().unwrap_or_default();
+    last.trim_start_matches('(').trim_end_matches(')')
 }
 
 fn path_of(arguments: &str) -> String {

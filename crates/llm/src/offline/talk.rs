@@ -35,10 +35,15 @@ pub(super) fn introduction(language: Language) -> &'static str {
     )
 }
 
-/// What it can do, for prompts that it does not understand.
-pub(super) fn help(language: Language) -> &'static str {
+/// Said in front of [`abilities`] to a prompt that fits no rule.
+pub(super) fn lost(language: Language) -> &'static str {
+    language.say("I do not understand that. ", "我没有听懂。")
+}
+
+/// What it can do.
+pub(super) fn abilities(language: Language) -> &'static str {
     language.say(
-        "I do not understand that. These are the things I can really do here:\n\n\
+        "These are the things I can really do here:\n\n\
          - `look around and summarise this project`\n\
          - `list src` · `read README.md` · `search \"TODO\" in src`\n\
          - `how many rust files are there` · `count the lines of README.md`\n\
@@ -47,7 +52,7 @@ pub(super) fn help(language: Language) -> &'static str {
          - ``run `git status` ``\n\
          - `count slowly to 50` (to try stopping me)\n\n\
          For anything else, configure a provider with a real model and select it.\n",
-        "我没有听懂。我在这里真正能做的是：\n\n\
+        "我在这里真正能做的是：\n\n\
          - `看看这个项目，总结一下`\n\
          - `列出 src` · `读取 README.md` · `在 src 里搜索 \"TODO\"`\n\
          - `有多少 rust 文件` · `统计 README.md 的行数`\n\

@@ -125,7 +125,7 @@ async fn a_summary_lists_reads_and_then_writes_what_it_saw() {
         "Draws the sky.",
         "- `src/`",
         "| `.rs` | 2 |",
-        "(3 files)",
+        "3 files",
     ] {
         assert!(text.contains(part), "{part} is not in:\n{text}");
     }

@@ -91,7 +91,9 @@ impl Sending {
                 }
                 Piece::Cut => {
                     self.over = true;
-                    // Hyper sends what it has and then breaks the connection.
+                    // Hyper flushes what it has while the body is pending, then breaks the
+                    // connection.
+                    tokio::task::yield_now().await;
                     return Some(Err(io::Error::other("cut by the script")));
                 }
             };

@@ -51,6 +51,7 @@ pub struct Reply {
     reasoning: String,
     calls: Vec<String>,
     finished: bool,
+    ended: bool,
 }
 
 impl Reply {
@@ -185,9 +186,10 @@ impl Reply {
         self
     }
 
-    /// Ends the body here, without a finish.
+    /// Ends the body here, without a finish and without `[DONE]`.
     pub fn end(mut self) -> Self {
         self.finished = true;
+        self.ended = true;
         self
     }
 
@@ -201,7 +203,7 @@ impl Reply {
         if streamed && !self.finished {
             self = self.natural_finish();
         }
-        if streamed && wants_done && !self.pieces.is_empty() {
+        if streamed && wants_done && !self.ended {
             self.pieces.push(Piece::Raw("data: [DONE]\n\n".into()));
         }
         self
