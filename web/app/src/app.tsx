@@ -17,11 +17,11 @@ export function App(): ReactNode {
   const showDrawer = useCallback(() => setDrawer(true), []);
   useEffect(() => {
     if (!drawer) return;
-    const escape = (event: KeyboardEvent) => {
+    const onEscape = (event: KeyboardEvent) => {
       if (event.key === "Escape") setDrawer(false);
     };
-    addEventListener("keydown", escape);
-    return () => removeEventListener("keydown", escape);
+    addEventListener("keydown", onEscape);
+    return () => removeEventListener("keydown", onEscape);
   }, [drawer]);
   useEffect(() => {
     const online = () => client.connection.retryNow();

@@ -73,7 +73,6 @@ export function useLoaded<T>(load: (client: OrreryClient) => Promise<T>): Loaded
     value: null,
     error: null,
   });
-  // biome-ignore lint/correctness/useExhaustiveDependencies: a round asks for the same thing again
   useEffect(() => {
     if (state !== "connected") return;
     let current = true;

@@ -38,17 +38,17 @@ export function useDismiss(open: boolean, close: () => void) {
     const outside = (event: PointerEvent) => {
       if (!box.current?.contains(event.target as Node)) close();
     };
-    const escape = (event: KeyboardEvent) => {
+    const onEscape = (event: KeyboardEvent) => {
       if (event.key !== "Escape") return;
       event.stopPropagation();
       close();
       box.current?.querySelector("button")?.focus();
     };
     document.addEventListener("pointerdown", outside);
-    document.addEventListener("keydown", escape, true);
+    document.addEventListener("keydown", onEscape, true);
     return () => {
       document.removeEventListener("pointerdown", outside);
-      document.removeEventListener("keydown", escape, true);
+      document.removeEventListener("keydown", onEscape, true);
     };
   }, [open, close]);
   return box;

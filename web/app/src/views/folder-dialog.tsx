@@ -79,7 +79,6 @@ export function FolderDialog({ onClose, onChosen }: FolderDialogProps): ReactNod
               defaultValue={listing?.path ?? "~"}
               aria-label="Folder path"
               data-testid="folder-path"
-              // biome-ignore lint/a11y/noAutofocus: a person has just asked to type here
               autoFocus
               spellCheck={false}
             />
@@ -163,7 +162,7 @@ export function FolderDialog({ onClose, onChosen }: FolderDialogProps): ReactNod
       </ul>
       <footer className="dialog-foot">
         <span className="chosen-path" title={listing?.path}>
-          {listing?.path ?? ""}
+          <bdi>{listing?.path ?? ""}</bdi>
         </span>
         <button type="button" className="button" onClick={onClose}>
           Cancel

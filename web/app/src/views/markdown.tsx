@@ -12,7 +12,6 @@ export const Markdown = memo(function Markdown({ text, live }: { text: string; l
     <div className="prose">
       {blocks.map((token, index) => {
         const growing = live === true && index === blocks.length - 1;
-        // biome-ignore lint/suspicious/noArrayIndexKey: blocks only grow at the end
         return <Block key={index} raw={token.raw} token={token} growing={growing} />;
       })}
     </div>
@@ -46,7 +45,7 @@ function block(token: Token, growing = false): ReactNode {
       return <p>{inline((token as Tokens.Paragraph).tokens)}</p>;
     case "text": {
       const { tokens, text } = token as Tokens.Text;
-      return tokens ? <>{inline(tokens)}</> : decode(text);
+      return tokens ? inline(tokens) : decode(text);
     }
     case "code": {
       const { text, lang } = token as Tokens.Code;
@@ -67,7 +66,6 @@ function block(token: Token, growing = false): ReactNode {
 }
 
 function blocksOf(tokens: readonly Token[]): ReactNode {
-  // biome-ignore lint/suspicious/noArrayIndexKey: the tokens of one text
   return tokens.map((token, index) => <Sub key={index} token={token} />);
 }
 
@@ -77,7 +75,6 @@ function Sub({ token }: { token: Token }): ReactNode {
 
 function list({ items, ordered, start }: Tokens.List): ReactNode {
   const rows = items.map((item, index) => (
-    // biome-ignore lint/suspicious/noArrayIndexKey: the items of one list
     <li key={index} className={item.task ? "task" : undefined}>
       {item.task && (
         <input type="checkbox" checked={item.checked ?? false} readOnly aria-label="task state" />
@@ -103,7 +100,6 @@ function table({ header, rows }: Tokens.Table): ReactNode {
         </thead>
         <tbody>
           {rows.map((row, index) => (
-            // biome-ignore lint/suspicious/noArrayIndexKey: the rows of one table
             <tr key={index}>{row.map((one, key) => cell(one, "td", key))}</tr>
           ))}
         </tbody>
@@ -113,7 +109,6 @@ function table({ header, rows }: Tokens.Table): ReactNode {
 }
 
 function inline(tokens: readonly Token[] | undefined): ReactNode {
-  // biome-ignore lint/suspicious/noArrayIndexKey: the tokens of one text
   return tokens?.map((token, index) => <Inline key={index} token={token} />);
 }
 
@@ -139,7 +134,7 @@ function Inline({ token }: { token: Token }): ReactNode {
       return <SafeLink href={href}>{text || href}</SafeLink>;
     }
     case "text":
-      return token.tokens ? <>{inline(token.tokens)}</> : decode((token as Tokens.Text).text);
+      return token.tokens ? inline(token.tokens) : decode((token as Tokens.Text).text);
     case "escape":
       return decode((token as Tokens.Escape).text);
     default:

@@ -21,6 +21,7 @@ export function useFollowing(firstKey: string | undefined): Following {
   const content = useRef<HTMLDivElement>(null);
   const following = useRef(true);
   const held = useRef<{ height: number; top: number } | null>(null);
+  const lastTop = useRef(0);
   const [atBottom, setAtBottom] = useState(true);
 
   const toBottom = useCallback((smooth = false) => {
@@ -35,8 +36,12 @@ export function useFollowing(firstKey: string | undefined): Following {
     const element = scroller.current;
     if (!element) return;
     const near = element.scrollHeight - element.scrollTop - element.clientHeight < NEAR;
-    following.current = near;
-    setAtBottom(near);
+    // Growing rows and a shrinking frame leave the place alone; only a person goes upwards.
+    const upwards = element.scrollTop < lastTop.current;
+    lastTop.current = element.scrollTop;
+    if (near) following.current = true;
+    else if (upwards) following.current = false;
+    setAtBottom(near || following.current);
   }, []);
 
   const holdPlace = useCallback(() => {
@@ -44,7 +49,6 @@ export function useFollowing(firstKey: string | undefined): Following {
     if (element) held.current = { height: element.scrollHeight, top: element.scrollTop };
   }, []);
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the key tells when older rows came
   useLayoutEffect(() => {
     const element = scroller.current;
     if (!element || !held.current) return;

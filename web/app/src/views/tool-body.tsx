@@ -22,7 +22,11 @@ export function describe(node: ToolNode, args: Fields, cwd: string | undefined):
   const word = (now: string, then: string) => (running ? now : then);
   switch (node.name) {
     case "list":
-      return { icon: "list", verb: word("Listing", "Listed"), target: place || "." };
+      return {
+        icon: "list",
+        verb: word("Listing", "Listed"),
+        target: place === "" || place === "." ? "./" : place,
+      };
     case "read":
       return { icon: "file", verb: word("Reading", "Read"), target: place, note: lineRange(node) };
     case "write":
@@ -150,7 +154,6 @@ function Diff({ diff }: { diff: string }): ReactNode {
   return (
     <div className="diff" role="img" aria-label="Changes">
       {shown.map((line, index) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: the lines of one text
         <div key={index} className={lineClass(line)}>
           <span className="diff-mark">{line.startsWith("@@") ? "" : line.slice(0, 1)}</span>
           <span>{line.startsWith("@@") ? line : line.slice(1) || " "}</span>
