@@ -1,0 +1,84 @@
+/** The page: sidebar and one place; what needs a person before anything works. */
+import type { Workspace } from "@orrery/client";
+import { type ReactNode, useCallback, useEffect, useState } from "react";
+import { go, useClient, useConnection, usePlace } from "./lib/hooks";
+import { Conversation } from "./views/conversation";
+import { FolderDialog } from "./views/folder-dialog";
+import { Logo } from "./views/icons";
+import { NewSession } from "./views/new-session";
+import { Sidebar } from "./views/sidebar";
+
+export function App(): ReactNode {
+  const client = useClient();
+  const place = usePlace();
+  const state = useConnection();
+  const [drawer, setDrawer] = useState(false);
+  const [adding, setAdding] = useState(false);
+  const showDrawer = useCallback(() => setDrawer(true), []);
+  useEffect(() => {
+    if (!drawer) return;
+    const onEscape = (event: KeyboardEvent) => {
+      if (event.key === "Escape") setDrawer(false);
+    };
+    addEventListener("keydown", onEscape);
+    return () => removeEventListener("keydown", onEscape);
+  }, [drawer]);
+  useEffect(() => {
+    const online = () => client.connection.retryNow();
+    addEventListener("online", online);
+    return () => removeEventListener("online", online);
+  }, [client]);
+
+  if (state === "refused") return <Refused />;
+  const chosen = (workspace: Workspace) => {
+    setAdding(false);
+    setDrawer(false);
+    go({ kind: "new", cwd: workspace.path });
+  };
+  return (
+    <div className={`app ${drawer ? "drawer-open" : ""}`}>
+      <Sidebar onAddFolder={() => setAdding(true)} onNavigate={() => setDrawer(false)} />
+      <button
+        type="button"
+        className="scrim"
+        aria-label="Hide sessions"
+        tabIndex={drawer ? 0 : -1}
+        onClick={() => setDrawer(false)}
+      />
+      {place.kind === "session" ? (
+        <Conversation key={place.id} session={client.session(place.id)} onMenu={showDrawer} />
+      ) : (
+        <NewSession cwd={place.cwd} onMenu={showDrawer} onAddFolder={() => setAdding(true)} />
+      )}
+      {adding && <FolderDialog onClose={() => setAdding(false)} onChosen={chosen} />}
+    </div>
+  );
+}
+
+/** No credential, a foreign origin, or a Host of another version: only a person can help. */
+function Refused(): ReactNode {
+  const { connection } = useClient();
+  const error = connection.refusal;
+  const signedOut = error?.code === "gateway/unauthenticated";
+  return (
+    <main className="refused">
+      <Logo size={44} />
+      <h1>{signedOut ? "Sign in" : "This Host cannot be used"}</h1>
+      {signedOut ? (
+        <p>
+          This browser has no valid sign-in. Run <code>orrery open</code>, or use the link that{" "}
+          <code>orrery serve</code> printed when it started.
+        </p>
+      ) : (
+        <p>{error?.message}</p>
+      )}
+      {error && <code className="faint">{error.code}</code>}
+      <span data-testid="connection-state" data-state="refused" className="visually-hidden">
+        Signed out
+      </span>
+      <button type="button" className="button primary" onClick={() => connection.retryNow()}>
+        Try again
+      </button>
+    </main>
+  );
+}

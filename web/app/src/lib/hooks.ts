@@ -1,0 +1,143 @@
+/** React's side of the client: context, subscriptions, the address bar. */
+import type {
+  CatalogueView,
+  Interaction,
+  OrreryClient,
+  RemoteError,
+  SessionObject,
+  SessionView,
+  Workspace,
+} from "@orrery/client";
+import { asRemoteError, Emitter } from "@orrery/client";
+import {
+  createContext,
+  useCallback,
+  useContext,
+  useEffect,
+  useState,
+  useSyncExternalStore,
+} from "react";
+import type { TranscriptView } from "../transcript/model";
+import { transcriptOf } from "../transcript/store";
+
+export const ClientContext = createContext<OrreryClient | null>(null);
+
+export function useClient(): OrreryClient {
+  const client = useContext(ClientContext);
+  if (!client) throw new Error("no client above");
+  return client;
+}
+
+export function useCatalogue(): CatalogueView {
+  const { catalogue } = useClient();
+  return useSyncExternalStore(catalogue.changed.subscribe, () => catalogue.view);
+}
+
+export function useConnection() {
+  const { connection } = useClient();
+  return useSyncExternalStore(connection.changed.subscribe, () => connection.state);
+}
+
+export function useSession(session: SessionObject): SessionView {
+  return useSyncExternalStore(session.changed.subscribe, () => session.view);
+}
+
+export function useTranscript(session: SessionObject): TranscriptView {
+  const store = transcriptOf(session);
+  return useSyncExternalStore(store.subscribe, store.view);
+}
+
+export function useInteractions(sessionId: string): readonly Interaction[] {
+  const { control } = useClient();
+  return useSyncExternalStore(control.changed.subscribe, () => control.interactions(sessionId));
+}
+
+/** The projections of a session; the same object until one changes. */
+export function useProjections(sessionId: string): Readonly<Record<string, unknown>> {
+  const store = useClient().control.projections(sessionId);
+  return useSyncExternalStore(store.changed.subscribe, () => store.values);
+}
+
+export interface Loaded<T> {
+  value: T | null;
+  error: RemoteError | null;
+  reload: () => void;
+}
+
+/** A value that is fetched once the Host is there, and again with each generation of it. */
+export function useLoaded<T>(load: (client: OrreryClient) => Promise<T>): Loaded<T> {
+  const client = useClient();
+  const state = useConnection();
+  const [round, setRound] = useState(0);
+  const [loaded, setLoaded] = useState<{ value: T | null; error: RemoteError | null }>({
+    value: null,
+    error: null,
+  });
+  useEffect(() => {
+    if (state !== "connected") return;
+    let current = true;
+    load(client).then(
+      (value) => current && setLoaded({ value, error: null }),
+      (thrown) =>
+        current && setLoaded((old) => ({ value: old.value, error: asRemoteError(thrown) })),
+    );
+    return () => {
+      current = false;
+    };
+  }, [client, state, round, load]);
+  const reload = useCallback(() => setRound((n) => n + 1), []);
+  return { ...loaded, reload };
+}
+
+const workspacesChanged = new Emitter();
+
+/** Tells every view that the list of workspaces is another one now. */
+export function announceWorkspaces(): void {
+  workspacesChanged.emit();
+}
+
+const loadWorkspaces = async (client: OrreryClient): Promise<readonly Workspace[]> =>
+  (await client.call("workspace/list", {})).items;
+
+export function useWorkspaces(): Loaded<readonly Workspace[]> {
+  const loaded = useLoaded(loadWorkspaces);
+  const { reload } = loaded;
+  useEffect(() => workspacesChanged.subscribe(reload), [reload]);
+  return loaded;
+}
+
+/** Where the page is: a session, or a new one in a folder. */
+export type Place = { kind: "session"; id: string } | { kind: "new"; cwd: string | null };
+
+function readPlace(): Place {
+  const [, head, rest] = location.hash.match(/^#\/(s|new)(?:\/(.*))?$/) ?? [];
+  if (head === "s" && rest) return { kind: "session", id: decodeURIComponent(rest) };
+  return { kind: "new", cwd: head === "new" && rest ? decodeURIComponent(rest) : null };
+}
+
+const placeChanged = new Emitter();
+let place = readPlace();
+addEventListener("hashchange", () => {
+  place = readPlace();
+  placeChanged.emit();
+});
+
+export function usePlace(): Place {
+  return useSyncExternalStore(placeChanged.subscribe, () => place);
+}
+
+export function go(to: Place): void {
+  const id = to.kind === "session" ? to.id : (to.cwd ?? "");
+  const head = to.kind === "session" ? "s" : "new";
+  location.hash = id ? `#/${head}/${encodeURIComponent(id)}` : `#/${head}`;
+}
+
+/** The present time, renewed every so often. */
+export function useNow(everyMs: number): number {
+  const [now, setNow] = useState(Date.now);
+  useEffect(() => {
+    const timer = setInterval(() => setNow(Date.now()), everyMs);
+    return () => clearInterval(timer);
+  }, [everyMs]);
+  return now;
+}

@@ -1,0 +1,36 @@
+/** Words for the permission presets. */
+import { fields, text } from "../transcript/content";
+
+export interface Permission {
+  id: string;
+  label: string;
+  detail: string;
+}
+
+const PRESETS: Record<string, Permission> = {
+  "read-only": {
+    id: "read-only",
+    label: "Read only",
+    detail: "Nothing is written; commands ask first.",
+  },
+  "workspace-write": {
+    id: "workspace-write",
+    label: "Workspace write",
+    detail: "Files inside the folder may be changed; commands ask first.",
+  },
+  "danger-full-access": {
+    id: "danger-full-access",
+    label: "Full access",
+    detail: "Nothing asks first. Files anywhere may be changed.",
+  },
+};
+
+/** The preset in force, from the projections or else the log; the default when neither tells. */
+export function permissionOf(
+  projections: Readonly<Record<string, unknown>>,
+  logged: string | undefined,
+): Permission {
+  const projected = projections.permissions;
+  const id = text(projected) ?? text(fields(projected).preset) ?? logged ?? "workspace-write";
+  return PRESETS[id] ?? { id, label: id, detail: "A preset of this Host." };
+}

@@ -1,0 +1,18 @@
+/** Says plainly that the built-in demo is no language model. */
+import type { ModelChoice } from "@orrery/client";
+import type { ReactNode } from "react";
+import { Icon } from "./icons";
+
+export function DemoBanner({ choice }: { choice: ModelChoice | null }): ReactNode {
+  if (choice?.provider !== "offline") return null;
+  return (
+    <p className="demo-banner" data-testid="demo-banner">
+      <Icon name="info" size={15} />
+      <span>
+        <strong>This is the built-in demo, not a language model.</strong> It follows a fixed script,
+        so that you can try the page without a key. For real work add a provider to{" "}
+        <code>config.toml</code> and choose its model below.
+      </span>
+    </p>
+  );
+}
