@@ -1,1 +1,10 @@
-//! placeholder
+//! The Host: session controller, gateway, and the place where everything above is put together.
+//!
+//! Start reading at [`controller`], then [`gateway`].
+
+pub mod config;
+pub mod controller;
+pub mod home;
+mod live_sessions;
+mod log_writer;
+pub mod state_file;

@@ -42,7 +42,7 @@ pub fn page_start(
                 .unwrap_or_default()
                 .iter()
                 .copied();
-            let first = sources.fold(event.seq(), std::cmp::Ord::min);
+            let first = sources.fold(event.seq(), Ord::min);
             return first.offset_before();
         }
     }
