@@ -117,10 +117,13 @@ function readPlace(): Place {
 
 const placeChanged = new Emitter();
 let place = readPlace();
-addEventListener("hashchange", () => {
+
+function arrive(): void {
   place = readPlace();
   placeChanged.emit();
-});
+}
+addEventListener("hashchange", arrive);
+addEventListener("popstate", arrive);
 
 export function usePlace(): Place {
   return useSyncExternalStore(placeChanged.subscribe, () => place);
@@ -129,7 +132,11 @@ export function usePlace(): Place {
 export function go(to: Place): void {
   const id = to.kind === "session" ? to.id : (to.cwd ?? "");
   const head = to.kind === "session" ? "s" : "new";
-  location.hash = id ? `#/${head}/${encodeURIComponent(id)}` : `#/${head}`;
+  const hash = id ? `#/${head}/${encodeURIComponent(id)}` : `#/${head}`;
+  if (hash === location.hash) return;
+  // Unlike setting the hash this takes effect at once, not with a later event.
+  history.pushState(null, "", hash);
+  arrive();
 }
 
 /** The present time, renewed every so often. */

@@ -48,7 +48,7 @@ export function Conversation({ session, onMenu }: ConversationProps): ReactNode 
 
   const running = isRunning(row, transcript.openTurn);
   const title = titleOf(projections, row);
-  const choice = nextModel(projections, models.value);
+  const choice = nextModel(projections, transcript.model, models.value);
   const pendingCalls = useMemo(() => {
     const pending = interactions.filter((one) => one.state === "pending");
     return new Set(pending.map(({ request }) => ("toolName" in request ? request.callId : "")));

@@ -13,9 +13,10 @@ export function useModelCatalog(): Loaded<ModelCatalog> {
   return useLoaded(loadCatalog);
 }
 
-/** What the next request of a session uses. */
+/** What the next request of a session uses, from the freshest source that tells. */
 export function nextModel(
   projections: Readonly<Record<string, unknown>>,
+  logged: ModelChoice | undefined,
   catalog: ModelCatalog | null,
 ): ModelChoice | null {
   const next = fields(fields(projections.modelSelection).next);
@@ -25,7 +26,7 @@ export function nextModel(
     const reasoningEffort = text(next.reasoningEffort);
     return { provider, model, ...(reasoningEffort ? { reasoningEffort } : {}) };
   }
-  return catalog?.default ?? null;
+  return logged ?? catalog?.default ?? null;
 }
 
 function find(catalog: ModelCatalog | null, choice: ModelChoice | null): ModelInfo | undefined {
@@ -69,7 +70,7 @@ export function ModelPicker({ loaded, choice, onChoose }: ModelPickerProps): Rea
         <div className="popover" role="dialog" aria-label="Choose a model">
           {catalog?.groups.map((group) => (
             <section key={group.id} aria-label={group.name}>
-              <h3>{group.name}</h3>
+              <h2>{group.name}</h2>
               {group.models.map((model) => (
                 <ModelOption
                   key={model.id}

@@ -29,7 +29,7 @@ export function NewSession({ cwd, onMenu, onAddFolder }: NewSessionProps): React
   const folder = cwd ?? folders[0] ?? null;
   const [choice, setChoice] = useState<ModelChoice | null>(null);
   const [error, setError] = useState<RemoteError | null>(null);
-  const model = choice ?? nextModel(NOTHING, models.value);
+  const model = choice ?? nextModel(NOTHING, undefined, models.value);
   // The same id for each try, so that a retry makes no second session.
   const sessionId = useRef(`session-${mintRequestId()}`);
   useEffect(() => {
@@ -115,7 +115,7 @@ function FolderChoice({ folder, folders, onAdd }: FolderChoiceProps): ReactNode 
   const [open, setOpen] = useState(false);
   const close = useCallback(() => setOpen(false), []);
   const box = useDismiss(open, close);
-  const home = connection.generation?.ready.home;
+  const home = connection.lastReady?.home;
   if (folders.length === 0) {
     return (
       <button type="button" className="button" onClick={onAdd} data-testid="choose-folder">

@@ -187,7 +187,7 @@ function GroupSection({ group, now, current, unfold, onNew, onNavigate }: GroupP
   };
   return (
     <section className="group" aria-label={group.title}>
-      <header className="group-head" title={tilde(group.path, connection.generation?.ready.home)}>
+      <header className="group-head" title={tilde(group.path, connection.lastReady?.home)}>
         {renaming ? (
           <input
             className="inline-edit"
