@@ -104,6 +104,7 @@ export class EventStream {
       hasMore,
       newProcess: this.#newProcess,
     });
+    this.#mayResume = true;
     if (this.journal.phase === "live") this.#handler.snapshot?.(snapshot);
     this.#run(effects);
   }

@@ -1,7 +1,8 @@
 /** One session: its rows, what it asks, what waits, and where a person types. */
 import type { ModelChoice, SessionObject, SessionSummary } from "@orrery/client";
-import { asRemoteError, type RemoteError } from "@orrery/client";
+import { asRemoteError, businessError, type RemoteError } from "@orrery/client";
 import { memo, type ReactNode, useCallback, useEffect, useMemo, useState } from "react";
+import { followSession } from "../lib/follow";
 import { forkSession } from "../lib/fork";
 import {
   useCatalogue,
@@ -14,6 +15,7 @@ import {
 } from "../lib/hooks";
 import { permissionOf } from "../lib/permission";
 import { titleOf } from "../lib/title";
+import { fields } from "../transcript/content";
 import type { Node, ToolNode } from "../transcript/model";
 import { Composer } from "./composer";
 import { ErrorLine, Spinner } from "./controls";
@@ -44,7 +46,16 @@ export function Conversation({ session, onMenu }: ConversationProps): ReactNode 
   const interactions = useInteractions(sessionId);
   const models = useModelCatalog();
   const [error, setError] = useState<RemoteError | null>(null);
-  useEffect(() => session.open(), [session]);
+  useEffect(() => followSession(session), [session]);
+  useEffect(
+    () =>
+      client.connection.news.subscribe(({ event, args }) => {
+        const { sessionId: about, message } = fields(args);
+        if (event !== "session/error" || about !== sessionId) return;
+        setError(businessError({ code: event, message: String(message) }));
+      }),
+    [client, sessionId],
+  );
 
   const running = isRunning(row, transcript.openTurn);
   const title = titleOf(projections, row);
@@ -92,6 +103,13 @@ export function Conversation({ session, onMenu }: ConversationProps): ReactNode 
           <div className="column">
             <DemoBanner choice={choice} />
             {error && <ErrorLine error={error} onDismiss={() => setError(null)} />}
+            {client.control.error && (
+              <ErrorLine
+                what="Requests and queues are not up to date."
+                error={client.control.error}
+                onRetry={() => location.reload()}
+              />
+            )}
             {view.failure && (
               <ErrorLine
                 what={FAILED[view.failure.op]}

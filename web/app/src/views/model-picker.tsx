@@ -1,7 +1,7 @@
 /** The next model: which providers offer what, how much it should think, what failed to answer. */
 import type { ModelCatalog, ModelChoice, ModelInfo, OrreryClient } from "@orrery/client";
-import { type ReactNode, useCallback, useState } from "react";
-import { type Loaded, useLoaded } from "../lib/hooks";
+import { type ReactNode, useCallback, useEffect, useState } from "react";
+import { type Loaded, useClient, useLoaded } from "../lib/hooks";
 import { fields, text } from "../transcript/content";
 import { useDismiss } from "./controls";
 import { Icon } from "./icons";
@@ -10,7 +10,17 @@ const loadCatalog = (client: OrreryClient): Promise<ModelCatalog> =>
   client.call("session/modelCatalog", {});
 
 export function useModelCatalog(): Loaded<ModelCatalog> {
-  return useLoaded(loadCatalog);
+  const { connection } = useClient();
+  const loaded = useLoaded(loadCatalog);
+  const { reload } = loaded;
+  useEffect(
+    () =>
+      connection.news.subscribe(({ event }) => {
+        if (event === "llm/changed" || event === "settings/changed") reload();
+      }),
+    [connection, reload],
+  );
+  return loaded;
 }
 
 /** What the next request of a session uses, from the freshest source that tells. */

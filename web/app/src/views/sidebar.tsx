@@ -108,7 +108,15 @@ export function Sidebar({ onAddFolder, onNavigate }: SidebarProps): ReactNode {
           shown={shown.length}
           filter={filter}
         />
-        {catalogue.hasMore && <p className="side-note">Older sessions are not shown here.</p>}
+        {catalogue.hasMore && (
+          <button
+            type="button"
+            className="link-button more"
+            onClick={() => void client.catalogue.loadOlder()}
+          >
+            Load older sessions
+          </button>
+        )}
         {catalogue.diagnostics.length > 0 && <Diagnostics />}
       </div>
       <footer className="sidebar-foot">
