@@ -80,7 +80,9 @@ export function fakeCalls() {
     refuse: (error: unknown) => void;
   }> = [];
   const call = ((name: string, request: never) =>
-    new Promise((answer, refuse) => calls.push({ name, request, answer, refuse }))) as Call;
+    new Promise<unknown>((answer, refuse) =>
+      calls.push({ name, request, answer, refuse }),
+    )) as Call;
   return { call, calls };
 }
 
