@@ -65,7 +65,8 @@ export function Conversation({ session, onMenu }: ConversationProps): ReactNode 
     return new Set(pending.map(({ request }) => ("toolName" in request ? request.callId : "")));
   }, [interactions]);
   const asks = interactions.some((one) => one.state === "pending");
-  useDocumentTitle(title ?? "New session", asks);
+  const heading = title ?? (row || view.openState !== "error" ? "New session" : "Session");
+  useDocumentTitle(heading, asks);
 
   const fork = useCallback(
     async (atSeq?: number) => setError(await forkSession(client, sessionId, title, atSeq)),
@@ -85,7 +86,7 @@ export function Conversation({ session, onMenu }: ConversationProps): ReactNode 
   return (
     <main className="main">
       <Header
-        title={title ?? "New session"}
+        title={heading}
         cwd={row?.cwd ?? session.header?.cwd}
         onMenu={onMenu}
         onRename={(next) => void session.rename(next)}
@@ -101,7 +102,7 @@ export function Conversation({ session, onMenu }: ConversationProps): ReactNode 
       {!gone && (
         <div className="dock">
           <div className="column">
-            <DemoBanner choice={choice} />
+            <DemoBanner choice={choice} short />
             {error && <ErrorLine error={error} onDismiss={() => setError(null)} />}
             {client.control.error && (
               <ErrorLine
