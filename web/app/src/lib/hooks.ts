@@ -52,6 +52,12 @@ export function useInteractions(sessionId: string): readonly Interaction[] {
   return useSyncExternalStore(control.changed.subscribe, () => control.interactions(sessionId));
 }
 
+/** Why the control stream is over; null while it is not. */
+export function useControlError(): RemoteError | null {
+  const { control } = useClient();
+  return useSyncExternalStore(control.changed.subscribe, () => control.error);
+}
+
 /** The projections of a session; the same object until one changes. */
 export function useProjections(sessionId: string): Readonly<Record<string, unknown>> {
   const store = useClient().control.projections(sessionId);

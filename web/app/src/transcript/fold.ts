@@ -89,7 +89,7 @@ export class TranscriptFold {
         this.#permission = text(data.preset) ?? this.#permission;
         break;
       case "request/header":
-        this.#model = choiceOf(fields(fields(data.header).config)) ?? this.#model;
+        this.#model = usedModel(fields(data.header)) ?? this.#model;
         break;
       case "model/selection":
         this.#model = choiceOf(data) ?? this.#model;
@@ -325,6 +325,13 @@ export class TranscriptFold {
     this.#index.set(node.key, this.#nodes.length);
     this.#nodes.push(node);
   }
+}
+
+/** The model of a request; an effort that nobody chose is left out. */
+function usedModel(header: Fields): ModelChoice | undefined {
+  const choice = choiceOf(fields(header.config));
+  if (!choice || fields(header.adapterDefaults).reasoningEffort !== true) return choice;
+  return { provider: choice.provider, model: choice.model };
 }
 
 function choiceOf(data: Fields): ModelChoice | undefined {

@@ -8,6 +8,7 @@ import {
   useCatalogue,
   useClient,
   useConnection,
+  useControlError,
   useInteractions,
   useProjections,
   useSession,
@@ -44,6 +45,7 @@ export function Conversation({ session, onMenu }: ConversationProps): ReactNode 
   const transcript = useTranscript(session);
   const projections = useProjections(sessionId);
   const interactions = useInteractions(sessionId);
+  const controlError = useControlError();
   const models = useModelCatalog();
   const [error, setError] = useState<RemoteError | null>(null);
   useEffect(() => followSession(session), [session]);
@@ -104,10 +106,10 @@ export function Conversation({ session, onMenu }: ConversationProps): ReactNode 
           <div className="column">
             <DemoBanner choice={choice} short />
             {error && <ErrorLine error={error} onDismiss={() => setError(null)} />}
-            {client.control.error && (
+            {controlError && (
               <ErrorLine
                 what="Requests and queues are not up to date."
-                error={client.control.error}
+                error={controlError}
                 onRetry={() => location.reload()}
               />
             )}

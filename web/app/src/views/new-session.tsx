@@ -30,15 +30,18 @@ export function NewSession({ cwd, onMenu, onAddFolder }: NewSessionProps): React
   const [choice, setChoice] = useState<ModelChoice | null>(null);
   const [error, setError] = useState<RemoteError | null>(null);
   const model = choice ?? nextModel(NOTHING, undefined, models.value);
-  // The same id for each try, so that a retry makes no second session.
-  const sessionId = useRef(`session-${mintRequestId()}`);
+  // The same id for each try in one folder, so that a retry makes no second session.
+  const identity = useRef<{ folder: string | null; id: string } | null>(null);
   useEffect(() => {
     document.title = "New session · Orrery";
   }, []);
 
   const start = async (text: string, mode: DeliveryMode): Promise<boolean> => {
     setError(null);
-    const id = sessionId.current;
+    if (identity.current?.folder !== folder || identity.current === null) {
+      identity.current = { folder, id: `session-${mintRequestId()}` };
+    }
+    const { id } = identity.current;
     try {
       const where = folder === null ? {} : { cwd: folder };
       await client.call("session/create", { sessionId: id, ...where });
