@@ -46,10 +46,13 @@ export class RemoteStream<N extends StreamName> {
     this.#wait();
   }
 
-  /** The opening value was good: the next broken line gets its retry again. */
-  accept(): void {
+  /**
+   * The opening was good. With `proven` the next broken line gets its retry again; without, the
+   * Host has not sent anything yet and must not be asked for ever.
+   */
+  accept(proven = true): void {
     this.#accepted = true;
-    this.#attempt = 0;
+    if (proven) this.#attempt = 0;
   }
 
   /** Opens the stream afresh. */

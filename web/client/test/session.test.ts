@@ -88,6 +88,19 @@ describe("an event stream", () => {
     expect(log).toEqual(["replace 0..3", "replace 0..5"]);
   });
 
+  it("does not ask for ever for a range that the Host cannot supply", () => {
+    const { last, reconnect, log, say } = setUp();
+    last().hello("g1", AFTER_SEQ);
+    say(snapshot(0, 3));
+    reconnect("g1", AFTER_SEQ);
+    const error = { code: "gateway/overflow", message: "too far", details: {}, retryable: true };
+    for (let k = 0; k < 2; k++) {
+      const { streamId } = last().opening("session/follow");
+      last().say({ type: "error", streamId, error });
+    }
+    expect(log).toEqual(["replace 0..3", "failed too far"]);
+  });
+
   it("repairs a gap by one page", async () => {
     const { last, say, calls, log } = setUp();
     last().hello("g1");
