@@ -62,6 +62,10 @@ export class EventStream {
         } else if (item.type === "snapshot") this.#snapshot(item);
         else throw protocolError("the stream sent an unknown item");
       },
+      interrupted: (error) => {
+        // What cannot be supplied from the cursor on is not asked for again.
+        if (error.code === "gateway/overflow") this.#mayResume = false;
+      },
       recover: (error) => {
         const retry = this.#resuming && error.code === "gateway/bad-request";
         if (retry) this.#mayResume = false;

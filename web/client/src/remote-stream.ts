@@ -14,8 +14,8 @@ export interface RemoteStreamHandler<N extends StreamName> {
   request(generation: Generation): StreamOperations[N]["request"];
   /** The next item. Throwing ends the stream. */
   item(item: StreamOperations[N]["response"], generation: Generation): void;
-  /** The line broke; the stream will be opened again. */
-  interrupted?(): void;
+  /** The stream broke; it may be opened again. */
+  interrupted?(error: RemoteError): void;
   /** May turn a failure into one more opening by returning true. */
   recover?(error: RemoteError): boolean;
   /** The stream is over. */
@@ -122,7 +122,7 @@ export class RemoteStream<N extends StreamName> {
       else this.#fail(error);
       return;
     }
-    this.#handler.interrupted?.();
+    this.#handler.interrupted?.(error);
     const alive = this.#connection.generation === generation && !generation.mux.closed;
     if (!alive) {
       this.#attempt = 0;

@@ -89,15 +89,18 @@ describe("an event stream", () => {
   });
 
   it("does not ask for ever for a range that the Host cannot supply", () => {
-    const { last, reconnect, log, say } = setUp();
+    const { last, reconnect, log, say, asked } = setUp();
     last().hello("g1", AFTER_SEQ);
     say(snapshot(0, 3));
     reconnect("g1", AFTER_SEQ);
     const error = { code: "gateway/overflow", message: "too far", details: {}, retryable: true };
-    for (let k = 0; k < 2; k++) {
+    const overflow = () => {
       const { streamId } = last().opening("session/follow");
       last().say({ type: "error", streamId, error });
-    }
+    };
+    overflow();
+    expect(asked()).toEqual({ address, maxMessages: 50 });
+    overflow();
     expect(log).toEqual(["replace 0..3", "failed too far"]);
   });
 
