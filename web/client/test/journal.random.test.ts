@@ -1,9 +1,9 @@
 import { expect, it } from "vitest";
 import { type Effect, type Entry, eventEntry, Journal } from "../src";
 
-/** A small generator of the same numbers for the same seed. */
-function numbers(seed: number): (below: number) => number {
-  let state = seed * 2654435761;
+/** A small generator of the same numbers for the same start. */
+function numbers(start: number): (below: number) => number {
+  let state = start * 2654435761;
   return (below) => {
     state = (Math.imul(state ^ (state >>> 15), 2246822519) + 0x9e3779b9) >>> 0;
     return state % below;
@@ -42,8 +42,8 @@ class Consumer {
 }
 
 it("shows no hole and loses nothing, whatever is lost, repeated or late on the way", () => {
-  for (let seed = 1; seed <= 400; seed++) {
-    const below = numbers(seed);
+  for (let round = 1; round <= 400; round++) {
+    const below = numbers(round);
     const journal = new Journal();
     const consumer = new Consumer();
     let log = below(30);
