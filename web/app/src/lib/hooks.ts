@@ -14,6 +14,7 @@ import {
   useCallback,
   useContext,
   useEffect,
+  useRef,
   useState,
   useSyncExternalStore,
 } from "react";
@@ -107,8 +108,20 @@ const loadWorkspaces = async (client: OrreryClient): Promise<readonly Workspace[
 
 export function useWorkspaces(): Loaded<readonly Workspace[]> {
   const loaded = useLoaded(loadWorkspaces);
-  const { reload } = loaded;
+  const { reload, value } = loaded;
+  const { items } = useCatalogue();
+  const asked = useRef("");
   useEffect(() => workspacesChanged.subscribe(reload), [reload]);
+  // Somebody else may have added a folder: a row then names a workspace that is not known here.
+  const unknown = value
+    ? items.find((row) => row.workspaceId && !value.some((w) => w.workspaceId === row.workspaceId))
+    : undefined;
+  const unknownId = unknown?.workspaceId ?? "";
+  useEffect(() => {
+    if (unknownId === "" || asked.current === unknownId) return;
+    asked.current = unknownId;
+    reload();
+  }, [unknownId, reload]);
   return loaded;
 }
 

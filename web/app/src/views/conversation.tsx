@@ -196,8 +196,9 @@ function Rows({ session, cwd, running, pendingCalls, onFork }: RowsProps): React
   }, [view.openState, toBottom]);
 
   const loadOlder = () => {
-    follow.holdPlace();
-    void session.loadOlder();
+    const letGo = follow.holdPlace();
+    // One frame later, when what came is drawn.
+    void session.loadOlder().finally(() => requestAnimationFrame(letGo));
   };
   const empty = view.openState === "open" && nodes.length === 0 && echoes.length === 0;
   return (

@@ -18,7 +18,8 @@ import { Icon, Logo } from "./icons";
 import { SessionRow } from "./session-row";
 import { ThemeSwitch } from "./theme-switch";
 
-const SHOWN = 6;
+/** How many rows of a folder are shown at first, besides those that are busy or looked at. */
+const SHOWN = 8;
 
 interface Group {
   key: string;
@@ -176,7 +177,10 @@ function GroupSection({ group, now, current, unfold, onNew, onNavigate }: GroupP
   const [renaming, setRenaming] = useState(false);
   const [error, setError] = useState<RemoteError | null>(null);
   const { workspace } = group;
-  const rows = all || unfold ? group.rows : group.rows.slice(0, SHOWN);
+  const rows =
+    all || unfold
+      ? group.rows
+      : group.rows.filter((row, at) => at < SHOWN || row.running || row.sessionId === current);
   const hidden = group.rows.length - rows.length;
   const act = async (action: () => Promise<unknown>) => {
     setError(null);
