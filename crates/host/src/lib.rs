@@ -1,4 +1,10 @@
-//! The host: configuration and folders; the controller and the gateway stand on them.
+//! The Host: session controller, gateway, and the place where everything above is put together.
+//!
+//! Start reading at [`controller`], then [`gateway`].
 
 pub mod config;
+pub mod controller;
 pub mod home;
+mod live_sessions;
+mod log_writer;
+pub mod state_file;

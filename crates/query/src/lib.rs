@@ -1,1 +1,13 @@
-//! placeholder
+//! Reading sessions that may or may not be live: observations of cold logs and pages of history.
+//!
+//! Owns the observation cache and the rule by which history is cut into pages. Changes nothing: an
+//! interrupted turn is closed in memory only. Leaves to others: which sessions are live (the host),
+//! what lies on disk (`orrery-storage`), what is folded (`orrery-projection`).
+//!
+//! Start reading at [`observe`], then [`page`].
+
+pub mod observe;
+pub mod page;
+
+pub use observe::{Observation, Observations, QueryError};
+pub use page::{Page, tail_page};

@@ -1,7 +1,7 @@
 //! The async face of storage: a [`Store`] for a root, a [`LogWriter`] for each live session.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -163,7 +163,7 @@ impl Store {
             slot,
             commands: self.inner.commands.clone(),
             saved: receiver,
-            open: true,
+            open: AtomicBool::new(true),
         })
     }
 
@@ -187,7 +187,7 @@ impl Store {
             slot,
             commands,
             saved: receiver,
-            open: true,
+            open: AtomicBool::new(true),
         };
         Ok(Opened { log, writer })
     }
@@ -280,7 +280,7 @@ pub struct LogWriter {
     slot: Slot,
     commands: Sender<Command>,
     saved: watch::Receiver<SaveState>,
-    open: bool,
+    open: AtomicBool,
 }
 
 impl LogWriter {
@@ -303,14 +303,14 @@ impl LogWriter {
     }
 
     /// Flushes and lets go of file and lock. On failure the session stays open.
-    pub async fn close(&mut self) -> Result<(), StorageError> {
+    pub async fn close(&self) -> Result<(), StorageError> {
         let (reply, answer) = oneshot::channel();
         self.send(Command::Close {
             slot: self.slot,
             reply: Some(reply),
         })?;
         answer.await.map_err(|_gone| StorageError::Closed)??;
-        self.open = false;
+        self.open.store(false, Ordering::Release);
         Ok(())
     }
 
@@ -328,7 +328,7 @@ impl LogWriter {
 
 impl Drop for LogWriter {
     fn drop(&mut self) {
-        if self.open {
+        if self.open.load(Ordering::Acquire) {
             // After a shutdown everything is flushed and closed already.
             drop(self.send(Command::Close {
                 slot: self.slot,

@@ -28,7 +28,7 @@ async fn what_was_flushed_reads_back_equal_from_both_containers() {
 async fn a_session_without_events_leaves_no_file_and_its_id_is_free_again() {
     let home = tempfile::tempdir().unwrap();
     let store = store(home.path(), Compression::Zstd);
-    let mut writer = store
+    let writer = store
         .create(header("s"), SessionLogOffset::ZERO)
         .await
         .unwrap();
@@ -91,7 +91,7 @@ async fn a_second_writer_is_refused_by_name_and_can_still_read() {
         store(home.path(), Compression::Zstd),
         store(home.path(), Compression::Zstd),
     );
-    let mut writer = first
+    let writer = first
         .create(header("s"), SessionLogOffset::ZERO)
         .await
         .unwrap();

@@ -1,0 +1,311 @@
+//! The session controller: every operation of the API, without the wire.
+//!
+//! Owns resolving a session (live, cold, to be resumed), the ownership fence, and the rule of each
+//! operation. One file for each family of operations below. Leaves frames, trust and credentials to
+//! `gateway`, the turn itself to the session's actor.
+
+mod catalogue;
+mod control;
+mod create;
+mod failures;
+mod fork;
+mod history;
+mod models;
+mod prompting;
+mod rows;
+mod workspaces;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use orrery_agent::actor::{self, ActorGone};
+use orrery_agent::units::AgentPresetUnit;
+use orrery_agent::{ActorDeps, Preset, RetryPolicy, SessionHandle, Tool};
+use orrery_api::error::{ApiError, ErrorCode};
+use orrery_llm::Adapters;
+use orrery_projection::{Cells, Registry};
+use orrery_query::{Observation, Observations};
+use orrery_session::payload::{ApprovalPolicy, ModelSelection, SandboxMode};
+use orrery_session::{
+    Clock, IdSource, SessionHeader, SessionId, SessionLog, SharedEvent, Vocabulary,
+};
+use orrery_storage::{Durability, LogWriter, Store};
+use tokio_util::task::TaskTracker;
+
+use crate::live_sessions::LiveSessions;
+use crate::log_writer::StoredLogWriter;
+use crate::state_file::StateFile;
+
+pub use catalogue::CatalogFeed;
+pub use control::ControlFeed;
+pub use history::{FollowFeed, FollowPiece};
+
+/// How often an operation follows a session that closes under its hands.
+const RESUME_ATTEMPTS: usize = 5;
+
+/// What the controller works with.
+#[derive(Debug)]
+pub struct ControllerParts {
+    /// The logs.
+    pub store: Store,
+    /// What no log can say.
+    pub state: StateFile,
+    /// The models.
+    pub adapters: Adapters,
+    /// The tools.
+    pub tools: Vec<Arc<dyn Tool>>,
+    /// The clock.
+    pub clock: Arc<dyn Clock>,
+    /// Fresh ids.
+    pub ids: Arc<dyn IdSource>,
+    /// The rest.
+    pub settings: ControllerSettings,
+}
+
+/// How the controller behaves.
+#[derive(Debug, Clone)]
+pub struct ControllerSettings {
+    /// The folder of sessions that name none.
+    pub default_cwd: PathBuf,
+    /// What tools of new sessions may touch.
+    pub sandbox: SandboxMode,
+    /// Whether new sessions ask.
+    pub approvals: ApprovalPolicy,
+    /// The model of the configuration.
+    pub default_model: ModelSelection,
+    /// How long an idle session stays live.
+    pub idle_detach: Duration,
+    /// How many cold logs are read at once.
+    pub cold_read_concurrency: usize,
+    /// How failed model calls are repeated.
+    pub retry: RetryPolicy,
+}
+
+/// All operations on sessions. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Controller {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    store: Store,
+    state: StateFile,
+    registry: Arc<Registry>,
+    observations: Observations,
+    adapters: Arc<Adapters>,
+    tools: Arc<[Arc<dyn Tool>]>,
+    preset: Preset,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn IdSource>,
+    settings: ControllerSettings,
+    live: Arc<LiveSessions>,
+    cold: rows::ColdRows,
+    tasks: TaskTracker,
+}
+
+/// A session as an operation that only looks finds it.
+enum Found {
+    Live(SessionHandle),
+    Cold(Arc<Observation>),
+}
+
+impl Found {
+    fn header(&self) -> &SessionHeader {
+        match self {
+            Self::Live(handle) => handle.live().header(),
+            Self::Cold(observation) => &observation.header,
+        }
+    }
+
+    fn events(&self) -> Vec<SharedEvent> {
+        match self {
+            Self::Live(handle) => handle.live().events(),
+            Self::Cold(observation) => observation.events.clone(),
+        }
+    }
+}
+
+impl Controller {
+    /// Puts the parts together. Nothing is read before somebody asks.
+    ///
+    /// # Errors
+    /// When two projections claim one key, which is a fault of the build.
+    pub fn new(parts: ControllerParts) -> Result<Self, orrery_projection::RegisterError> {
+        let ControllerParts { store, state, adapters, tools, clock, ids, settings } = parts;
+        let mut registry = Registry::default();
+        orrery_agent::units::register(&mut registry)?;
+        let registry = Arc::new(registry);
+        let observations =
+            Observations::new(store.clone(), Arc::clone(&registry), Vocabulary::default());
+        let inner = Inner {
+            store,
+            state,
+            registry,
+            observations,
+            adapters: Arc::new(adapters),
+            tools: tools.into(),
+            preset: Preset::standard(),
+            clock,
+            ids,
+            settings,
+            live: Arc::new(LiveSessions::new()),
+            cold: rows::ColdRows::default(),
+            tasks: TaskTracker::new(),
+        };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// Names this Host for life.
+    pub fn host_id(&self) -> String {
+        self.inner.state.get().host_id
+    }
+
+    /// How many sessions are live, and how many of them run a turn.
+    pub fn live_counts(&self) -> (usize, usize) {
+        let all = self.inner.live.all();
+        let running = all.iter().filter(|handle| handle.live().state_now().running).count();
+        (all.len(), running)
+    }
+
+    /// Stops all turns, saves everything, closes all logs. Gives what could not be saved.
+    pub async fn shutdown(&self) -> Vec<String> {
+        let stops = self.inner.live.all().into_iter().map(|handle| async move {
+            // A session that is gone already has nothing left to stop.
+            drop(handle.stop().await);
+            handle.closed().await;
+        });
+        futures_util::future::join_all(stops).await;
+        let failures = self.inner.store.shutdown().await;
+        self.inner.tasks.close();
+        failures.into_iter().map(|failure| failure.to_string()).collect()
+    }
+
+    /// Looks at a session without waking it.
+    async fn look(&self, id: &SessionId) -> Result<Found, ApiError> {
+        if let Some(handle) = self.inner.live.get(id) {
+            return Ok(Found::Live(handle));
+        }
+        let observation = self.inner.observations.observe(id).await;
+        // It may have come to life while it was read; the live view wins.
+        if let Some(handle) = self.inner.live.get(id) {
+            return Ok(Found::Live(handle));
+        }
+        observation.map(Found::Cold).map_err(|error| failures::of_query(&error))
+    }
+
+    /// The session, live; an ordinary cold one is resumed.
+    async fn resume(&self, id: &SessionId) -> Result<SessionHandle, ApiError> {
+        let handle = self.inner.live.get_or_activate(id, || self.activate(id)).await?;
+        fence(handle.live().header())?;
+        Ok(handle)
+    }
+
+    async fn activate(&self, id: &SessionId) -> Result<SessionHandle, ApiError> {
+        let entry =
+            self.inner.store.find(id).await.map_err(|error| failures::of_storage(&error))?;
+        fence(&entry.header)?;
+        if entry.header.cwd.is_none() {
+            return Err(ApiError::session_not_found(id.as_str()));
+        }
+        let opened = self.inner.store.open(id).await.map_err(|e| failures::of_storage(&e))?;
+        let mut cells = Cells::selected(
+            &self.inner.registry,
+            &["agentPreset"],
+            &opened.log.header,
+            opened.log.inherited,
+        );
+        cells.feed(&opened.log.events);
+        let preset = cells.state_of(&AgentPresetUnit).cloned().flatten();
+        self.check_preset(preset.as_deref())?;
+        let stored = opened.log.events.len();
+        let log = SessionLog::from_seed(
+            opened.log.header,
+            opened.log.events,
+            opened.log.inherited,
+            Vocabulary::default(),
+            self.inner.clock.now(),
+        )
+        .map_err(|error| {
+            tracing::error!(session = %id, %error, "a log cannot be resumed");
+            ApiError::internal()
+        })?;
+        let unsaved = log.events().get(stored..).unwrap_or_default().to_vec();
+        self.bring_to_life(log, unsaved, opened.writer)
+    }
+
+    fn bring_to_life(
+        &self,
+        log: SessionLog,
+        unsaved: Vec<SharedEvent>,
+        writer: LogWriter,
+    ) -> Result<SessionHandle, ApiError> {
+        let live = Arc::clone(&self.inner.live);
+        let id = log.header().id.clone();
+        let deps = ActorDeps {
+            registry: Arc::clone(&self.inner.registry),
+            adapters: Arc::clone(&self.inner.adapters),
+            tools: Arc::clone(&self.inner.tools),
+            preset: self.inner.preset.clone(),
+            default_model: self.default_model(),
+            retry: self.inner.settings.retry.clone(),
+            clock: Arc::clone(&self.inner.clock),
+            ids: Arc::clone(&self.inner.ids),
+            flush_before_publishing: self.inner.store.durability() == Durability::Event,
+            idle_detach: self.inner.settings.idle_detach,
+            tasks: self.inner.tasks.clone(),
+            on_change: Arc::new(move |_| live.changed()),
+        };
+        let writer = Arc::new(StoredLogWriter(writer));
+        actor::start(deps, log, unsaved, writer).map_err(|error| {
+            tracing::error!(session = %id, %error, "a session cannot be brought to life");
+            ApiError::internal()
+        })
+    }
+
+    /// Does something with a live session, resuming it again should it close meanwhile.
+    async fn with_live<T, F>(
+        &self,
+        id: &SessionId,
+        act: impl Fn(SessionHandle) -> F,
+    ) -> Result<T, ApiError>
+    where
+        F: Future<Output = Result<T, ActorGone>>,
+    {
+        for _ in 0..RESUME_ATTEMPTS {
+            let handle = self.resume(id).await?;
+            if let Ok(value) = act(handle).await {
+                return Ok(value);
+            }
+        }
+        Err(ApiError::agent_busy("the session is being closed; try again"))
+    }
+
+    /// The session, which must be live already.
+    fn must_be_live(&self, id: &SessionId) -> Result<SessionHandle, ApiError> {
+        let handle =
+            self.inner.live.get(id).ok_or_else(|| ApiError::session_not_found(id.as_str()))?;
+        fence(handle.live().header())?;
+        Ok(handle)
+    }
+
+    fn check_preset(&self, preset: Option<&str>) -> Result<(), ApiError> {
+        let known = &self.inner.preset.id;
+        match preset {
+            None => Ok(()),
+            Some(preset) if preset == known => Ok(()),
+            Some(preset) => Err(ApiError::new(
+                ErrorCode::AgentPresetNotFound,
+                format!("there is no agent preset {preset:?}; there is: {known}"),
+            )
+            .with("agentPreset", preset)
+            .with("available", [known])),
+        }
+    }
+}
+
+/// The ownership fence (`controller.md` 1.16): a child session is spoken to through its parent.
+fn fence(header: &SessionHeader) -> Result<(), ApiError> {
+    if header.is_subagent() { Err(ApiError::subagent_owned()) } else { Ok(()) }
+}

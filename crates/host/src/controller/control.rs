@@ -1,0 +1,259 @@
+//! The control stream: queues, questions and projections of all sessions (`controller.md` 3).
+//!
+//! A pulled feed. It remembers what it told of each session and, when something changed, tells
+//! whole lists and whole values, the newest once (decision D21). Cold sessions with a waiting queue
+//! or an expired question are part of the baseline (decision D25).
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use orrery_agent::live::Placement;
+use orrery_agent::machine::Asking;
+use orrery_agent::units::PendingApproval;
+use orrery_agent::{LiveState, QueuedItem};
+use orrery_api::content::ProjectionValues;
+use orrery_api::control::{
+    ControlBaseline, ControlItem, ControlState, InteractionUpdate, ProjectionUpdate, QueueUpdate,
+};
+use orrery_api::error::ApiError;
+use orrery_api::interaction::{
+    ApprovalRequest, Interaction, InteractionKind, InteractionRequest, InteractionState,
+};
+use orrery_api::queue::{QueuePlacement, QueuedMessage, SessionQueue, SessionQueuedItem};
+use orrery_session::{Json, SessionId, SessionSeq};
+use serde::Deserialize;
+use tokio::sync::watch;
+
+use super::{Controller, failures};
+
+/// The control state, item by item.
+#[derive(Debug)]
+pub struct ControlFeed {
+    controller: Controller,
+    changes: watch::Receiver<u64>,
+    opened: bool,
+    told: BTreeMap<SessionId, Arc<LiveState>>,
+    /// Sessions whose expired questions or waiting queue were told while they were cold.
+    told_cold: Vec<SessionId>,
+    waiting: VecDeque<ControlItem>,
+}
+
+impl Controller {
+    /// Opens the control stream.
+    pub fn control(&self) -> ControlFeed {
+        ControlFeed {
+            controller: self.clone(),
+            changes: self.inner.live.changes(),
+            opened: false,
+            told: BTreeMap::new(),
+            told_cold: Vec::new(),
+            waiting: VecDeque::new(),
+        }
+    }
+}
+
+impl ControlFeed {
+    /// The next item; waits for one.
+    ///
+    /// # Errors
+    /// When the sessions root itself cannot be read.
+    pub async fn next(&mut self) -> Result<ControlItem, ApiError> {
+        if !self.opened {
+            self.opened = true;
+            self.changes.mark_unchanged();
+            return self.baseline().await;
+        }
+        loop {
+            if let Some(item) = self.waiting.pop_front() {
+                return Ok(item);
+            }
+            if self.changes.changed().await.is_err() {
+                return Err(ApiError::cancelled());
+            }
+            self.look();
+        }
+    }
+
+    async fn baseline(&mut self) -> Result<ControlItem, ApiError> {
+        let mut value = ControlState::default();
+        for handle in self.controller.inner.live.all() {
+            let (id, state) = (handle.id().clone(), handle.live().state_now());
+            let queue = queue_of(&state.queue, state.parked);
+            if !queue.items.is_empty() {
+                value.queues.insert(id.clone(), queue);
+            }
+            if !state.asking.is_empty() {
+                value.interactions.insert(id.clone(), pending(&id, &state.asking));
+            }
+            value.projections.insert(id.clone(), projections_of(&state));
+            self.told.insert(id, state);
+        }
+        let catalogue = self.controller.inner.store.catalogue().await;
+        let catalogue = catalogue.map_err(|e| failures::of_storage(&e))?;
+        for entry in catalogue.entries() {
+            let id = &entry.header.id;
+            if self.told.contains_key(id) {
+                continue;
+            }
+            let Some(row) = self.controller.cold_row(entry).await else { continue };
+            if !row.queue.is_empty() {
+                value.queues.insert(id.clone(), queue_of(&row.queue, true));
+                self.told_cold.push(id.clone());
+            }
+            if !row.expired.is_empty() {
+                value.interactions.insert(id.clone(), expired(id, &row.expired));
+                self.told_cold.push(id.clone());
+            }
+        }
+        Ok(ControlItem::Baseline(ControlBaseline { value }))
+    }
+
+    fn look(&mut self) {
+        let live = self.controller.inner.live.all();
+        for handle in &live {
+            let id = handle.id().clone();
+            let state = handle.live().state_now();
+            let before = self.told.get(&id);
+            if before.is_some_and(|before| Arc::ptr_eq(before, &state)) {
+                continue;
+            }
+            let was_cold = self.told_cold.contains(&id);
+            self.told_cold.retain(|cold| *cold != id);
+            let items = changes(&id, before.map(AsRef::as_ref), &state, was_cold);
+            self.waiting.extend(items);
+            self.told.insert(id, state);
+        }
+        let gone: Vec<SessionId> = self
+            .told
+            .keys()
+            .filter(|id| !live.iter().any(|handle| handle.id() == *id))
+            .cloned()
+            .collect();
+        for session_id in gone {
+            // A session detaches only with an empty queue and no open question.
+            if let Some(state) = self.told.remove(&session_id) {
+                if !state.queue.is_empty() {
+                    let (parked, items) = (false, Vec::new());
+                    let update = QueueUpdate { session_id: session_id.clone(), parked, items };
+                    self.waiting.push_back(ControlItem::Queue(update));
+                }
+                if !state.asking.is_empty() {
+                    let interactions = Vec::new();
+                    let update = InteractionUpdate { session_id, interactions };
+                    self.waiting.push_back(ControlItem::Interaction(update));
+                }
+            }
+        }
+    }
+}
+
+/// What is new of a session since it was told last.
+fn changes(
+    id: &SessionId,
+    before: Option<&LiveState>,
+    now: &LiveState,
+    was_cold: bool,
+) -> Vec<ControlItem> {
+    let mut items = Vec::new();
+    let same_queue = before.is_some_and(|b| b.queue == now.queue && b.parked == now.parked);
+    let nothing_queued = before.is_none() && now.queue.is_empty() && !was_cold;
+    if !same_queue && !nothing_queued {
+        let SessionQueue { parked, items: rows } = queue_of(&now.queue, now.parked);
+        items.push(ControlItem::Queue(QueueUpdate {
+            session_id: id.clone(),
+            parked,
+            items: rows,
+        }));
+    }
+    let same_asking = before.is_some_and(|b| b.asking == now.asking);
+    let nothing_asked = before.is_none() && now.asking.is_empty() && !was_cold;
+    if !same_asking && !nothing_asked {
+        items.push(ControlItem::Interaction(InteractionUpdate {
+            session_id: id.clone(),
+            interactions: pending(id, &now.asking),
+        }));
+    }
+    for (key, cell) in now.projections.iter() {
+        let same = before.and_then(|b| b.projections.get(key)).is_some_and(|b| b == cell);
+        // A projection that nothing has moved yet has no event to be told with.
+        let seq = cell.seq.offset().last_seq();
+        if let Some(seq) = seq.filter(|_| !same) {
+            items.push(projection(id, key, &cell.value, seq));
+        }
+    }
+    items
+}
+
+fn projection(id: &SessionId, key: &str, value: &Json, seq: SessionSeq) -> ControlItem {
+    ControlItem::Projection(ProjectionUpdate {
+        session_id: id.clone(),
+        key: key.to_owned(),
+        value: value.clone(),
+        seq,
+    })
+}
+
+fn projections_of(state: &LiveState) -> ProjectionValues {
+    let values = state
+        .projections
+        .iter()
+        .map(|(key, cell)| ((*key).to_owned(), cell.value.clone()))
+        .collect();
+    ProjectionValues { as_of_seq: state.as_of, values }
+}
+
+fn queue_of(items: &[QueuedItem], parked: bool) -> SessionQueue {
+    let row = |item: &QueuedItem| SessionQueuedItem {
+        id: item.id.clone(),
+        placement: match item.placement {
+            Placement::Queued => QueuePlacement::Queued,
+            Placement::Steering => QueuePlacement::Steering,
+            Placement::Context => QueuePlacement::Context,
+        },
+        rpc_id: item.rpc_id.clone(),
+        message: QueuedMessage { id: item.id.clone(), content: content_of(&item.message) },
+    };
+    SessionQueue { parked, items: items.iter().map(row).collect() }
+}
+
+fn content_of(message: &Json) -> Vec<Json> {
+    #[derive(Deserialize)]
+    struct Said {
+        content: Vec<Json>,
+    }
+    message.parse::<Said>().map(|said| said.content).unwrap_or_default()
+}
+
+fn pending(id: &SessionId, asking: &[Asking]) -> Vec<Interaction> {
+    let interaction = |asking: &Asking| Interaction {
+        interaction_id: asking.approval_id.clone(),
+        session_id: id.clone(),
+        root_session_id: id.clone(),
+        kind: InteractionKind::Approval,
+        state: InteractionState::Pending,
+        created_at: asking.asked_at,
+        request: InteractionRequest::Approval(ApprovalRequest {
+            tool_name: asking.tool.clone(),
+            call_id: Some(asking.call_id.clone()),
+            reason: Some(asking.reason.clone()),
+        }),
+    };
+    asking.iter().map(interaction).collect()
+}
+
+fn expired(id: &SessionId, asked: &[PendingApproval]) -> Vec<Interaction> {
+    let interaction = |pending: &PendingApproval| Interaction {
+        interaction_id: pending.asked.id.clone(),
+        session_id: id.clone(),
+        root_session_id: id.clone(),
+        kind: InteractionKind::Approval,
+        state: InteractionState::Expired,
+        created_at: pending.asked_at,
+        request: InteractionRequest::Approval(ApprovalRequest {
+            tool_name: pending.asked.tool_name.clone(),
+            call_id: pending.asked.call_id.clone(),
+            reason: pending.asked.reason.clone(),
+        }),
+    };
+    asked.iter().map(interaction).collect()
+}

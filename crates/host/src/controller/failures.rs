@@ -1,0 +1,62 @@
+//! Errors of the libraries below as errors of the contract. Nothing of a backend's text leaks that
+//! names what only the Host's owner should read.
+
+use orrery_api::error::{ApiError, ErrorCode};
+use orrery_query::QueryError;
+use orrery_storage::StorageError;
+
+use crate::state_file::StateFileError;
+
+pub(super) fn of_storage(error: &StorageError) -> ApiError {
+    match error {
+        StorageError::NotFound { id } => ApiError::session_not_found(id.as_str()),
+        StorageError::WriterHeld { id, holder } => ApiError::new(
+            ErrorCode::WriterHeld,
+            format!("this session is being written by {holder}; it can be read meanwhile"),
+        )
+        .with("sessionId", id)
+        .with("holder", holder),
+        StorageError::Io { .. } | StorageError::Changed { .. } | StorageError::Closed => {
+            tracing::error!(%error, "storage failed");
+            ApiError::new(ErrorCode::StorageUnavailable, unavailable(error))
+        }
+        _ => {
+            tracing::error!(%error, "storage refused");
+            ApiError::internal()
+        }
+    }
+}
+
+fn unavailable(error: &StorageError) -> &'static str {
+    match error {
+        StorageError::Io { kind: std::io::ErrorKind::StorageFull, .. } => {
+            "the disk is full: nothing was lost, but nothing new can be saved until there is space"
+        }
+        StorageError::Changed { .. } => {
+            "another program changed the session's log; nothing was written over it"
+        }
+        _ => "the session logs cannot be read or written just now; the Host's log says why",
+    }
+}
+
+pub(super) fn of_query(error: &QueryError) -> ApiError {
+    match error {
+        QueryError::NotFound { id } => ApiError::session_not_found(id.as_str()),
+        QueryError::Storage(error) => of_storage(error),
+        QueryError::Corrupt { id, why } => {
+            tracing::error!(session = %id, why, "a log cannot be read");
+            ApiError::new(
+                ErrorCode::Internal,
+                "the session's log is damaged; `orrery doctor` says where and what can be done",
+            )
+            .with("sessionId", id)
+        }
+        _ => ApiError::internal(),
+    }
+}
+
+pub(super) fn of_state(error: &StateFileError) -> ApiError {
+    tracing::error!(%error, "the Host's state file failed");
+    let message = "the change could not be saved; the Host's log says why";
+    ApiError::new(ErrorCode::StorageUnavailable, message)
+}

@@ -1,0 +1,137 @@
+//! Message-aligned pages (`controller.md` 2.4).
+//!
+//! A page ends before a given boundary and begins where its oldest message begins: with the first
+//! of the events that the message cites. Replacements do not count, so a summary lands in the page
+//! of the event that cites it. Packing comes after selection and never moves a border.
+
+use orrery_session::chunk_row::{Record, pack};
+use orrery_session::{EventType, SessionLogOffset, SharedEvent, SurfaceOp};
+
+/// How many messages a page holds unless somebody asks otherwise.
+pub const DEFAULT_MESSAGES: usize = 50;
+
+/// One page, oldest first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page {
+    /// The records, packed.
+    pub records: Vec<Record>,
+    /// Whether older events exist.
+    pub has_more: bool,
+}
+
+/// Where the page that ends before `end` begins.
+pub fn page_start(
+    events: &[SharedEvent],
+    end: SessionLogOffset,
+    max_messages: usize,
+) -> SessionLogOffset {
+    let end = end.index().min(events.len());
+    let mut count = 0;
+    for event in events[..end].iter().rev() {
+        let counts = matches!(
+            event.event_type(),
+            EventType::UserMessage | EventType::AssistantMessage
+        ) && event.surface_op() == Some(SurfaceOp::Append);
+        if !counts {
+            continue;
+        }
+        count += 1;
+        if count == max_messages {
+            let sources = event
+                .source_event_seqs()
+                .unwrap_or_default()
+                .iter()
+                .copied();
+            let first = sources.fold(event.seq(), Ord::min);
+            return first.offset_before();
+        }
+    }
+    SessionLogOffset::ZERO
+}
+
+/// The newest `max_messages` messages before `end`.
+pub fn tail_page(events: &[SharedEvent], end: SessionLogOffset, max_messages: usize) -> Page {
+    let end = SessionLogOffset::of_len(end.index().min(events.len()));
+    let start = page_start(events, end, max_messages.max(1));
+    let selected = events.get(start.index()..end.index()).unwrap_or_default();
+    Page {
+        records: pack(selected),
+        has_more: start != SessionLogOffset::ZERO,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use orrery_session::Event;
+
+    use super::*;
+
+    fn event(seq: u64, event_type: &str, data: &str, rest: &str) -> SharedEvent {
+        let text = format!(r#"{{"type":"{event_type}","seq":{seq},"time":0,"data":{data}{rest}}}"#);
+        SharedEvent::new(Event::from_json(&text).unwrap())
+    }
+
+    fn log() -> Vec<SharedEvent> {
+        let append = r#","surfaceOp":"append""#;
+        let chunk = r#"{"turn":1,"step":1,"chunk":{"type":"text-delta","index":0,"text":"x"}}"#;
+        vec![
+            event(0, "turn/start", r#"{"turn":1}"#, ""),
+            event(1, "user/message", "{}", append),
+            event(2, "assistant/chunk", chunk, ""),
+            event(3, "assistant/chunk", chunk, ""),
+            event(4, "assistant/chunk", chunk, ""),
+            event(
+                5,
+                "assistant/message",
+                "{}",
+                r#","sourceEventSeqs":[2,3,4],"surfaceOp":"append""#,
+            ),
+            event(6, "turn/end", "{}", ""),
+            event(
+                7,
+                "user/message",
+                "{}",
+                r#","sourceEventSeqs":[1,5],"surfaceOp":{"op":"replace","start":1,"end":5}"#,
+            ),
+        ]
+    }
+
+    #[test]
+    fn a_page_begins_with_the_first_chunk_of_its_oldest_message() {
+        let events = log();
+        let end = SessionLogOffset::of_len(8);
+        assert_eq!(page_start(&events, end, 1).get(), 2);
+        assert_eq!(page_start(&events, end, 2).get(), 1);
+        assert_eq!(page_start(&events, end, 3).get(), 0);
+        let page = tail_page(&events, end, 1);
+        assert_eq!((page.records.len(), page.has_more), (4, true));
+        let older = tail_page(&events, SessionLogOffset::of_len(2), 1);
+        assert_eq!((older.records.len(), older.has_more), (1, true));
+    }
+
+    #[test]
+    fn pages_put_together_are_the_log_again() {
+        let events = log();
+        for size in 1..4 {
+            let mut end = SessionLogOffset::of_len(events.len());
+            let mut pages = Vec::new();
+            loop {
+                let page = tail_page(&events, end, size);
+                let records: Vec<SharedEvent> =
+                    page.records.iter().flat_map(Record::events).collect();
+                end = records.first().map_or(end, |e| e.seq().offset_before());
+                pages.insert(0, records);
+                if !page.has_more {
+                    break;
+                }
+            }
+            assert_eq!(pages.concat(), events);
+        }
+    }
+
+    #[test]
+    fn an_empty_log_is_one_empty_page() {
+        let page = tail_page(&[], SessionLogOffset::ZERO, 50);
+        assert_eq!((page.records.len(), page.has_more), (0, false));
+    }
+}
