@@ -133,7 +133,15 @@ impl Controller {
     /// # Errors
     /// When two projections claim one key, which is a fault of the build.
     pub fn new(parts: ControllerParts) -> Result<Self, orrery_projection::RegisterError> {
-        let ControllerParts { store, state, adapters, tools, clock, ids, settings } = parts;
+        let ControllerParts {
+            store,
+            state,
+            adapters,
+            tools,
+            clock,
+            ids,
+            settings,
+        } = parts;
         let mut registry = Registry::default();
         orrery_agent::units::register(&mut registry)?;
         let registry = Arc::new(registry);
@@ -154,7 +162,9 @@ impl Controller {
             cold: rows::ColdRows::default(),
             tasks: TaskTracker::new(),
         };
-        Ok(Self { inner: Arc::new(inner) })
+        Ok(Self {
+            inner: Arc::new(inner),
+        })
     }
 
     /// Names this Host for life.
@@ -165,21 +175,60 @@ impl Controller {
     /// How many sessions are live, and how many of them run a turn.
     pub fn live_counts(&self) -> (usize, usize) {
         let all = self.inner.live.all();
-        let running = all.iter().filter(|handle| handle.live().state_now().running).count();
+        let running = all
+            .iter()
+            .filter(|handle| handle.live().state_now().running)
+            .count();
         (all.len(), running)
+    }
+
+    /// How many sessions there are, live or not.
+    ///
+    /// # Errors
+    /// When the sessions root itself cannot be read.
+    pub async fn session_count(&self) -> Result<u64, ApiError> {
+        let catalogue = self.inner.store.catalogue().await;
+        let catalogue = catalogue.map_err(|error| failures::of_storage(&error))?;
+        Ok(catalogue.entries().count() as u64)
+    }
+
+    /// What went wrong in live sessions outside of their turns: a count and the newest text.
+    pub(crate) fn faults(&self) -> Vec<(SessionId, (u64, String))> {
+        let all = self.inner.live.all().into_iter();
+        all.filter_map(|handle| {
+            Some((
+                handle.id().clone(),
+                handle.live().state_now().fault.clone()?,
+            ))
+        })
+        .collect()
+    }
+
+    /// To wait for changes of live sessions.
+    pub(crate) fn changes(&self) -> tokio::sync::watch::Receiver<u64> {
+        self.inner.live.changes()
+    }
+
+    /// A fresh id.
+    pub(crate) fn fresh_id(&self) -> String {
+        self.inner.ids.uuid()
     }
 
     /// Stops all turns, saves everything, closes all logs. Gives what could not be saved.
     pub async fn shutdown(&self) -> Vec<String> {
         let stops = self.inner.live.all().into_iter().map(|handle| async move {
-            // A session that is gone already has nothing left to stop.
-            drop(handle.stop().await);
+            if handle.stop().await.is_err() {
+                tracing::debug!(session = %handle.id(), "closed by itself before it was stopped");
+            }
             handle.closed().await;
         });
         futures_util::future::join_all(stops).await;
         let failures = self.inner.store.shutdown().await;
         self.inner.tasks.close();
-        failures.into_iter().map(|failure| failure.to_string()).collect()
+        failures
+            .into_iter()
+            .map(|failure| failure.to_string())
+            .collect()
     }
 
     /// Looks at a session without waking it.
@@ -192,24 +241,39 @@ impl Controller {
         if let Some(handle) = self.inner.live.get(id) {
             return Ok(Found::Live(handle));
         }
-        observation.map(Found::Cold).map_err(|error| failures::of_query(&error))
+        observation
+            .map(Found::Cold)
+            .map_err(|error| failures::of_query(&error))
     }
 
     /// The session, live; an ordinary cold one is resumed.
     async fn resume(&self, id: &SessionId) -> Result<SessionHandle, ApiError> {
-        let handle = self.inner.live.get_or_activate(id, || self.activate(id)).await?;
+        let handle = self
+            .inner
+            .live
+            .get_or_activate(id, || self.activate(id))
+            .await?;
         fence(handle.live().header())?;
         Ok(handle)
     }
 
     async fn activate(&self, id: &SessionId) -> Result<SessionHandle, ApiError> {
-        let entry =
-            self.inner.store.find(id).await.map_err(|error| failures::of_storage(&error))?;
+        let entry = self
+            .inner
+            .store
+            .find(id)
+            .await
+            .map_err(|error| failures::of_storage(&error))?;
         fence(&entry.header)?;
         if entry.header.cwd.is_none() {
             return Err(ApiError::session_not_found(id.as_str()));
         }
-        let opened = self.inner.store.open(id).await.map_err(|e| failures::of_storage(&e))?;
+        let opened = self
+            .inner
+            .store
+            .open(id)
+            .await
+            .map_err(|e| failures::of_storage(&e))?;
         let mut cells = Cells::selected(
             &self.inner.registry,
             &["agentPreset"],
@@ -279,13 +343,18 @@ impl Controller {
                 return Ok(value);
             }
         }
-        Err(ApiError::agent_busy("the session is being closed; try again"))
+        Err(ApiError::agent_busy(
+            "the session is being closed; try again",
+        ))
     }
 
     /// The session, which must be live already.
     fn must_be_live(&self, id: &SessionId) -> Result<SessionHandle, ApiError> {
-        let handle =
-            self.inner.live.get(id).ok_or_else(|| ApiError::session_not_found(id.as_str()))?;
+        let handle = self
+            .inner
+            .live
+            .get(id)
+            .ok_or_else(|| ApiError::session_not_found(id.as_str()))?;
         fence(handle.live().header())?;
         Ok(handle)
     }
@@ -307,5 +376,9 @@ impl Controller {
 
 /// The ownership fence (`controller.md` 1.16): a child session is spoken to through its parent.
 fn fence(header: &SessionHeader) -> Result<(), ApiError> {
-    if header.is_subagent() { Err(ApiError::subagent_owned()) } else { Ok(()) }
+    if header.is_subagent() {
+        Err(ApiError::subagent_owned())
+    } else {
+        Ok(())
+    }
 }

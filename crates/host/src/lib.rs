@@ -4,7 +4,11 @@
 
 pub mod config;
 pub mod controller;
+pub mod gateway;
 pub mod home;
+mod host;
 mod live_sessions;
 mod log_writer;
 pub mod state_file;
+
+pub use host::{Host, HostError, HostOptions, Listening};

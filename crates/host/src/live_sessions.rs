@@ -41,7 +41,11 @@ impl LiveSessions {
     /// All live sessions, by id.
     pub(crate) fn all(&self) -> Vec<SessionHandle> {
         let handles = self.handles.lock().unwrap_or_else(PoisonError::into_inner);
-        handles.values().filter(|handle| handle.is_live()).cloned().collect()
+        handles
+            .values()
+            .filter(|handle| handle.is_live())
+            .cloned()
+            .collect()
     }
 
     /// Wakes everybody who watches.
@@ -68,7 +72,10 @@ impl LiveSessions {
             return Ok(handle);
         }
         let activation = {
-            let mut all = self.activations.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut all = self
+                .activations
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
             Arc::clone(all.entry(id.clone()).or_default())
         };
         let result = activation
@@ -83,8 +90,14 @@ impl LiveSessions {
             })
             .await
             .clone();
-        let mut all = self.activations.lock().unwrap_or_else(PoisonError::into_inner);
-        if all.get(id).is_some_and(|current| Arc::ptr_eq(current, &activation)) {
+        let mut all = self
+            .activations
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if all
+            .get(id)
+            .is_some_and(|current| Arc::ptr_eq(current, &activation))
+        {
             all.remove(id);
         }
         drop(all);

@@ -67,7 +67,10 @@ impl StateFile {
     pub fn open(path: PathBuf, fresh_host_id: String) -> Result<Self, StateFileError> {
         let state = match std::fs::read_to_string(&path) {
             Ok(text) => {
-                let malformed = |why| StateFileError::Malformed { path: path.clone(), why };
+                let malformed = |why| StateFileError::Malformed {
+                    path: path.clone(),
+                    why,
+                };
                 let state: HostState =
                     serde_json::from_str(&text).map_err(|e| malformed(e.to_string()))?;
                 if state.version != VERSION {
@@ -86,26 +89,33 @@ impl StateFile {
             },
             Err(source) => return Err(StateFileError::Io { path, source }),
         };
-        Ok(Self { path, state: Mutex::new(state) })
+        Ok(Self {
+            path,
+            state: Mutex::new(state),
+        })
     }
 
     /// The content now.
     pub fn get(&self) -> HostState {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.state
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// Changes the content; it counts once it is on disk.
-    pub fn change<T>(
-        &self,
-        change: impl FnOnce(&mut HostState) -> T,
-    ) -> Result<T, StateFileError> {
+    pub fn change<T>(&self, change: impl FnOnce(&mut HostState) -> T) -> Result<T, StateFileError> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let mut next = state.clone();
         let result = change(&mut next);
         if next != *state {
-            let io = |source| StateFileError::Io { path: self.path.clone(), source };
+            let io = |source| StateFileError::Io {
+                path: self.path.clone(),
+                source,
+            };
             let text = serde_json::to_vec_pretty(&next).map_err(|e| io(e.into()))?;
-            crate::home::replace_file(&self.path, &text).map_err(io)?;
+            crate::home::replace_file(&self.path, &text)
+                .map_err(|e| io(std::io::Error::other(e.to_string())))?;
             *state = next;
         }
         Ok(result)

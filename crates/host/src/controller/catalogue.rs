@@ -41,7 +41,10 @@ impl Controller {
         CatalogFeed {
             controller: self.clone(),
             changes: self.inner.live.changes(),
-            limit: request.limit.map_or(DEFAULT_ROWS, |limit| limit as usize).max(1),
+            limit: request
+                .limit
+                .map_or(DEFAULT_ROWS, |limit| limit as usize)
+                .max(1),
             opened: false,
             shown: BTreeMap::new(),
             diagnostics: Vec::new(),
@@ -68,9 +71,10 @@ impl CatalogFeed {
             match tokio::time::timeout(RESCAN, self.changes.changed()).await {
                 Ok(_) => {
                     let live = self.controller.inner.live.all();
-                    let same_set = live.iter().all(|handle| {
-                        self.shown.get(handle.id()).is_some_and(|row| row.live)
-                    }) && live.len() == self.shown.values().filter(|row| row.live).count();
+                    let same_set = live
+                        .iter()
+                        .all(|handle| self.shown.get(handle.id()).is_some_and(|row| row.live))
+                        && live.len() == self.shown.values().filter(|row| row.live).count();
                     if same_set {
                         self.look_at_live();
                     } else {
@@ -86,15 +90,25 @@ impl CatalogFeed {
         let rows = self.controller.rows().await?;
         let has_more = rows.items.len() > self.limit;
         let items: Vec<SessionSummary> = rows.items.into_iter().take(self.limit).collect();
-        self.shown = items.iter().map(|row| (row.session_id.clone(), row.clone())).collect();
+        self.shown = items
+            .iter()
+            .map(|row| (row.session_id.clone(), row.clone()))
+            .collect();
         self.diagnostics.clone_from(&rows.diagnostics);
-        let value = CatalogState { items, diagnostics: rows.diagnostics, has_more };
+        let value = CatalogState {
+            items,
+            diagnostics: rows.diagnostics,
+            has_more,
+        };
         Ok(CatalogItem::Baseline(CatalogBaseline { value }))
     }
 
     fn look_at_live(&mut self) {
-        let children =
-            self.shown.iter().map(|(id, row)| (id.clone(), row.child_count)).collect();
+        let children = self
+            .shown
+            .iter()
+            .map(|(id, row)| (id.clone(), row.child_count))
+            .collect();
         for row in self.controller.live_rows(&children) {
             self.show(row);
         }
@@ -104,11 +118,16 @@ impl CatalogFeed {
         let rows = self.controller.rows().await?;
         let present: std::collections::HashSet<&SessionId> =
             rows.items.iter().map(|row| &row.session_id).collect();
-        let gone: Vec<SessionId> =
-            self.shown.keys().filter(|id| !present.contains(id)).cloned().collect();
+        let gone: Vec<SessionId> = self
+            .shown
+            .keys()
+            .filter(|id| !present.contains(id))
+            .cloned()
+            .collect();
         for session_id in gone {
             self.shown.remove(&session_id);
-            self.waiting.push_back(CatalogItem::Remove(CatalogRemove { session_id }));
+            self.waiting
+                .push_back(CatalogItem::Remove(CatalogRemove { session_id }));
         }
         // Rows that fell off the baseline come in only once something happens to them.
         let oldest = self.shown.values().map(|row| row.updated_at).min();
@@ -121,7 +140,8 @@ impl CatalogFeed {
         if self.diagnostics != rows.diagnostics {
             self.diagnostics.clone_from(&rows.diagnostics);
             let diagnostics = rows.diagnostics;
-            self.waiting.push_back(CatalogItem::Diagnostics(CatalogDiagnostics { diagnostics }));
+            self.waiting
+                .push_back(CatalogItem::Diagnostics(CatalogDiagnostics { diagnostics }));
         }
         Ok(())
     }
@@ -129,7 +149,8 @@ impl CatalogFeed {
     fn show(&mut self, row: SessionSummary) {
         if self.shown.get(&row.session_id) != Some(&row) {
             self.shown.insert(row.session_id.clone(), row.clone());
-            self.waiting.push_back(CatalogItem::Upsert(CatalogUpsert { item: row }));
+            self.waiting
+                .push_back(CatalogItem::Upsert(CatalogUpsert { item: row }));
         }
     }
 }

@@ -83,7 +83,9 @@ impl ControlFeed {
                 value.queues.insert(id.clone(), queue);
             }
             if !state.asking.is_empty() {
-                value.interactions.insert(id.clone(), pending(&id, &state.asking));
+                value
+                    .interactions
+                    .insert(id.clone(), pending(&id, &state.asking));
             }
             value.projections.insert(id.clone(), projections_of(&state));
             self.told.insert(id, state);
@@ -95,13 +97,17 @@ impl ControlFeed {
             if self.told.contains_key(id) {
                 continue;
             }
-            let Some(row) = self.controller.cold_row(entry).await else { continue };
+            let Some(row) = self.controller.cold_row(entry).await else {
+                continue;
+            };
             if !row.queue.is_empty() {
                 value.queues.insert(id.clone(), queue_of(&row.queue, true));
                 self.told_cold.push(id.clone());
             }
             if !row.expired.is_empty() {
-                value.interactions.insert(id.clone(), expired(id, &row.expired));
+                value
+                    .interactions
+                    .insert(id.clone(), expired(id, &row.expired));
                 self.told_cold.push(id.clone());
             }
         }
@@ -134,12 +140,19 @@ impl ControlFeed {
             if let Some(state) = self.told.remove(&session_id) {
                 if !state.queue.is_empty() {
                     let (parked, items) = (false, Vec::new());
-                    let update = QueueUpdate { session_id: session_id.clone(), parked, items };
+                    let update = QueueUpdate {
+                        session_id: session_id.clone(),
+                        parked,
+                        items,
+                    };
                     self.waiting.push_back(ControlItem::Queue(update));
                 }
                 if !state.asking.is_empty() {
                     let interactions = Vec::new();
-                    let update = InteractionUpdate { session_id, interactions };
+                    let update = InteractionUpdate {
+                        session_id,
+                        interactions,
+                    };
                     self.waiting.push_back(ControlItem::Interaction(update));
                 }
             }
@@ -158,7 +171,10 @@ fn changes(
     let same_queue = before.is_some_and(|b| b.queue == now.queue && b.parked == now.parked);
     let nothing_queued = before.is_none() && now.queue.is_empty() && !was_cold;
     if !same_queue && !nothing_queued {
-        let SessionQueue { parked, items: rows } = queue_of(&now.queue, now.parked);
+        let SessionQueue {
+            parked,
+            items: rows,
+        } = queue_of(&now.queue, now.parked);
         items.push(ControlItem::Queue(QueueUpdate {
             session_id: id.clone(),
             parked,
@@ -174,7 +190,9 @@ fn changes(
         }));
     }
     for (key, cell) in now.projections.iter() {
-        let same = before.and_then(|b| b.projections.get(key)).is_some_and(|b| b == cell);
+        let same = before
+            .and_then(|b| b.projections.get(key))
+            .is_some_and(|b| b == cell);
         // A projection that nothing has moved yet has no event to be told with.
         let seq = cell.seq.offset().last_seq();
         if let Some(seq) = seq.filter(|_| !same) {
@@ -199,7 +217,10 @@ fn projections_of(state: &LiveState) -> ProjectionValues {
         .iter()
         .map(|(key, cell)| ((*key).to_owned(), cell.value.clone()))
         .collect();
-    ProjectionValues { as_of_seq: state.as_of, values }
+    ProjectionValues {
+        as_of_seq: state.as_of,
+        values,
+    }
 }
 
 fn queue_of(items: &[QueuedItem], parked: bool) -> SessionQueue {
@@ -211,9 +232,15 @@ fn queue_of(items: &[QueuedItem], parked: bool) -> SessionQueue {
             Placement::Context => QueuePlacement::Context,
         },
         rpc_id: item.rpc_id.clone(),
-        message: QueuedMessage { id: item.id.clone(), content: content_of(&item.message) },
+        message: QueuedMessage {
+            id: item.id.clone(),
+            content: content_of(&item.message),
+        },
     };
-    SessionQueue { parked, items: items.iter().map(row).collect() }
+    SessionQueue {
+        parked,
+        items: items.iter().map(row).collect(),
+    }
 }
 
 fn content_of(message: &Json) -> Vec<Json> {
@@ -221,7 +248,10 @@ fn content_of(message: &Json) -> Vec<Json> {
     struct Said {
         content: Vec<Json>,
     }
-    message.parse::<Said>().map(|said| said.content).unwrap_or_default()
+    message
+        .parse::<Said>()
+        .map(|said| said.content)
+        .unwrap_or_default()
 }
 
 fn pending(id: &SessionId, asking: &[Asking]) -> Vec<Interaction> {

@@ -19,9 +19,15 @@ impl Controller {
     /// retry safe.
     pub async fn create(&self, request: CreateRequest) -> Result<CreateResponse, ApiError> {
         self.check_preset(request.agent_preset.as_deref())?;
-        let id = request.session_id.unwrap_or_else(|| self.inner.ids.root_session());
+        let id = request
+            .session_id
+            .unwrap_or_else(|| self.inner.ids.root_session());
         let cwd = self.folder(request.cwd.as_deref())?;
-        let handle = self.inner.live.get_or_activate(&id, || self.make(&id, &cwd)).await?;
+        let handle = self
+            .inner
+            .live
+            .get_or_activate(&id, || self.make(&id, &cwd))
+            .await?;
         let header = handle.live().header();
         fence(header)?;
         if header.cwd.as_deref() != Some(cwd.as_str()) && request.cwd.is_some() {
@@ -37,13 +43,19 @@ impl Controller {
             });
         }
         let agent_preset = header.agent_preset.clone();
-        Ok(CreateResponse { session_id: id, agent_preset })
+        Ok(CreateResponse {
+            session_id: id,
+            agent_preset,
+        })
     }
 
     fn folder(&self, cwd: Option<&str>) -> Result<String, ApiError> {
         let path = cwd.map_or_else(|| self.inner.settings.default_cwd.clone(), PathBuf::from);
         if !path.is_absolute() {
-            return Err(ApiError::bad_request("cwd", "the folder must be an absolute path"));
+            return Err(ApiError::bad_request(
+                "cwd",
+                "the folder must be an absolute path",
+            ));
         }
         path.to_str()
             .map(str::to_owned)
@@ -58,7 +70,12 @@ impl Controller {
             agent_preset: Some(self.inner.preset.id.clone()),
             ..SessionHeader::root(id.clone(), now)
         };
-        let writer = match self.inner.store.create(header.clone(), SessionLogOffset::ZERO).await {
+        let writer = match self
+            .inner
+            .store
+            .create(header.clone(), SessionLogOffset::ZERO)
+            .await
+        {
             Ok(writer) => writer,
             Err(StorageError::Exists { .. }) => return self.activate(id).await,
             Err(error) => return Err(failures::of_storage(&error)),
@@ -68,12 +85,13 @@ impl Controller {
             tracing::error!(session = %id, %error, "a session could not be made");
             ApiError::internal()
         };
-        let mut log =
-            SessionLog::fresh(header, Vocabulary::default()).map_err(|e| internal(&e))?;
+        let mut log = SessionLog::fresh(header, Vocabulary::default()).map_err(|e| internal(&e))?;
         for draft in self.first_events().map_err(|e| internal(&e))? {
             log.append(draft, now).map_err(|e| internal(&e))?;
         }
-        writer.append(log.events().to_vec()).map_err(|e| failures::of_storage(&e))?;
+        writer
+            .append(log.events().to_vec())
+            .map_err(|e| failures::of_storage(&e))?;
         writer.flush().await.map_err(|e| failures::of_storage(&e))?;
         self.bring_to_life(log, Vec::new(), writer)
     }
@@ -123,5 +141,8 @@ fn make_folder(path: &Path) -> Result<(), ApiError> {
 /// What was asked for is not on disk, so it does not count.
 pub(super) fn not_saved(why: &str) -> ApiError {
     tracing::error!(why, "the log could not be saved");
-    ApiError::new(ErrorCode::StorageUnavailable, "it could not be saved; the Host's log says why")
+    ApiError::new(
+        ErrorCode::StorageUnavailable,
+        "it could not be saved; the Host's log says why",
+    )
 }

@@ -29,7 +29,10 @@ pub(super) fn of_storage(error: &StorageError) -> ApiError {
 
 fn unavailable(error: &StorageError) -> &'static str {
     match error {
-        StorageError::Io { kind: std::io::ErrorKind::StorageFull, .. } => {
+        StorageError::Io {
+            kind: std::io::ErrorKind::StorageFull,
+            ..
+        } => {
             "the disk is full: nothing was lost, but nothing new can be saved until there is space"
         }
         StorageError::Changed { .. } => {

@@ -37,19 +37,30 @@ impl Controller {
         let mut log = SessionLog::from_seed(header.clone(), seed, cut, vocabulary, now)
             .map_err(|e| internal(&e))?;
         if let Some(title) = named.as_deref().and_then(title::normalise) {
-            let record =
-                SessionTitle { title, message_seqs: Vec::new(), source: TitleSource::User };
-            let draft = EventDraft::new(EventType::SessionTitle, &record)
-                .map_err(|e| internal(&e))?;
+            let record = SessionTitle {
+                title,
+                message_seqs: Vec::new(),
+                source: TitleSource::User,
+            };
+            let draft =
+                EventDraft::new(EventType::SessionTitle, &record).map_err(|e| internal(&e))?;
             log.append(draft, now).map_err(|e| internal(&e))?;
         }
-        let writer =
-            self.inner.store.create(header, cut).await.map_err(|e| failures::of_storage(&e))?;
-        writer.append(log.events().to_vec()).map_err(|e| failures::of_storage(&e))?;
+        let writer = self
+            .inner
+            .store
+            .create(header, cut)
+            .await
+            .map_err(|e| failures::of_storage(&e))?;
+        writer
+            .append(log.events().to_vec())
+            .map_err(|e| failures::of_storage(&e))?;
         writer.flush().await.map_err(|e| failures::of_storage(&e))?;
         self.inner
             .live
-            .get_or_activate(&id, || async { self.bring_to_life(log, Vec::new(), writer) })
+            .get_or_activate(&id, || async {
+                self.bring_to_life(log, Vec::new(), writer)
+            })
             .await?;
         Ok(ForkResponse { session_id: id })
     }
@@ -59,7 +70,9 @@ impl Controller {
 /// (`controller.md` 4.4).
 fn incremented(title: &str) -> String {
     for (open, close) in [('(', ')'), ('（', '）')] {
-        let counted = title.strip_suffix(close).and_then(|head| head.rsplit_once(open));
+        let counted = title
+            .strip_suffix(close)
+            .and_then(|head| head.rsplit_once(open));
         if let Some((head, digits)) = counted
             && !digits.is_empty()
             && digits.bytes().all(|b| b.is_ascii_digit())

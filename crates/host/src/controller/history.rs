@@ -57,9 +57,14 @@ impl Controller {
             let message = "lies beyond the end of the log";
             return Err(ApiError::bad_request("throughSeq", message));
         }
-        let end = request.before_seq.map_or(through, |seq| through.min(seq.offset_before()));
+        let end = request
+            .before_seq
+            .map_or(through, |seq| through.min(seq.offset_before()));
         let Page { records, has_more } = tail_page(&events, end, messages);
-        Ok(PageResponse { records: wire_records(&records)?, has_more })
+        Ok(PageResponse {
+            records: wire_records(&records)?,
+            has_more,
+        })
     }
 
     /// Follows a log: its tail, then every event as it is appended.
@@ -111,15 +116,24 @@ impl Controller {
                     return Err(ApiError::session_not_found(session_id.as_str()));
                 }
                 if header.is_subagent() {
-                    return Err(ApiError::agent_busy("use the subagent address of this session"));
+                    return Err(ApiError::agent_busy(
+                        "use the subagent address of this session",
+                    ));
                 }
                 Ok(found)
             }
-            Address::Subagent { parent_session_id, child_session_id, .. } => {
+            Address::Subagent {
+                parent_session_id,
+                child_session_id,
+                ..
+            } => {
                 let missing = || {
-                    ApiError::new(ErrorCode::SubagentNotFound, "there is no such child session")
-                        .with("parentSessionId", parent_session_id)
-                        .with("childSessionId", child_session_id)
+                    ApiError::new(
+                        ErrorCode::SubagentNotFound,
+                        "there is no such child session",
+                    )
+                    .with("parentSessionId", parent_session_id)
+                    .with("childSessionId", child_session_id)
                 };
                 let found = match self.look(child_session_id).await {
                     Err(error) if error.code == ErrorCode::SessionNotFound => {
@@ -157,10 +171,7 @@ fn messages(asked: Option<u32>) -> Result<usize, ApiError> {
     }
 }
 
-fn snapshot(
-    found: &Found,
-    messages: usize,
-) -> Result<(FollowPiece, SessionLogOffset), ApiError> {
+fn snapshot(found: &Found, messages: usize) -> Result<(FollowPiece, SessionLogOffset), ApiError> {
     let events = found.events();
     let end = SessionLogOffset::of_len(events.len());
     let Page { records, has_more } = tail_page(&events, end, messages);
@@ -173,13 +184,25 @@ fn snapshot(
                 .map(|(key, cell)| ((*key).to_owned(), cell.value.clone()))
                 .collect();
             let as_of_seq = state.as_of.min(end.cursor());
-            (handle.live().inherited(), ProjectionValues { as_of_seq, values })
+            (
+                handle.live().inherited(),
+                ProjectionValues { as_of_seq, values },
+            )
         }
         Found::Cold(cold) => {
             let snapshot = cold.cells.snapshot();
-            let values =
-                snapshot.values.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
-            (cold.inherited, ProjectionValues { as_of_seq: end.cursor(), values })
+            let values = snapshot
+                .values
+                .into_iter()
+                .map(|(key, value)| (key.to_owned(), value))
+                .collect();
+            (
+                cold.inherited,
+                ProjectionValues {
+                    as_of_seq: end.cursor(),
+                    values,
+                },
+            )
         }
     };
     let item = FollowItem::Snapshot(FollowSnapshot {
@@ -190,8 +213,17 @@ fn snapshot(
         has_more,
         projections,
     });
-    let json = Json::from_value(&item).map_err(|e| unreadable(&e))?.text().to_owned();
-    Ok((FollowPiece { json, seq: end.cursor().get() }, end))
+    let json = Json::from_value(&item)
+        .map_err(|e| unreadable(&e))?
+        .text()
+        .to_owned();
+    Ok((
+        FollowPiece {
+            json,
+            seq: end.cursor().get(),
+        },
+        end,
+    ))
 }
 
 fn wire_records(records: &[Record]) -> Result<Vec<HistoryRecord>, ApiError> {
@@ -239,7 +271,10 @@ impl FollowFeed {
         }
         self.next = event.seq().offset_after();
         let seq = self.next.cursor().get();
-        Ok(FollowPiece { json: follow_event_text(event.text()), seq })
+        Ok(FollowPiece {
+            json: follow_event_text(event.text()),
+            seq,
+        })
     }
 
     /// Takes what the live tail has, or waits for it to move.

@@ -59,8 +59,17 @@ impl Controller {
         &self,
         request: SelectModelRequest,
     ) -> Result<SelectModelResponse, ApiError> {
-        let SelectModelRequest { session_id, provider, model, reasoning_effort } = request;
-        let selection = ModelSelection { provider, model, reasoning_effort };
+        let SelectModelRequest {
+            session_id,
+            provider,
+            model,
+            reasoning_effort,
+        } = request;
+        let selection = ModelSelection {
+            provider,
+            model,
+            reasoning_effort,
+        };
         let config = RequestConfig {
             provider: selection.provider.clone(),
             model: selection.model.clone(),
@@ -69,11 +78,15 @@ impl Controller {
             max_tokens: None,
             stop: None,
         };
-        self.inner.adapters.prepare(config).await.map_err(|failure| {
-            let (provider, model) = (&selection.provider, &selection.model);
-            ApiError::model_unavailable(provider, model, failure.message)
-                .with("reason", failure.code)
-        })?;
+        self.inner
+            .adapters
+            .prepare(config)
+            .await
+            .map_err(|failure| {
+                let (provider, model) = (&selection.provider, &selection.model);
+                ApiError::model_unavailable(provider, model, failure.message)
+                    .with("reason", failure.code)
+            })?;
         let selected = self
             .with_live(&session_id, |handle| {
                 let selection = selection.clone();
@@ -90,7 +103,9 @@ impl Controller {
             // The session has its model; only the wish for later sessions is lost.
             tracing::warn!(%error, "the default model could not be saved");
         }
-        Ok(SelectModelResponse { selected: choice(&selection) })
+        Ok(SelectModelResponse {
+            selected: choice(&selection),
+        })
     }
 
     /// The model of sessions that never chose one: what a person chose last, as long as the

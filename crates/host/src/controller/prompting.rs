@@ -9,9 +9,7 @@ use orrery_api::content::{Accepted, DeliveryMode, PromptContentPart};
 use orrery_api::error::{ApiError, ErrorCode};
 use orrery_api::interaction::{AnswerRequest, AnswerResponse, ApprovalValue, InteractionOutcome};
 use orrery_api::queue::{self, ResumeQueueRequest, UpdateQueueRequest};
-use orrery_api::session::{
-    CancelRequest, CancelResponse, PromptRequest, PromptResponse, Stopped,
-};
+use orrery_api::session::{CancelRequest, CancelResponse, PromptRequest, PromptResponse, Stopped};
 use orrery_session::payload::ApprovalOutcome;
 use orrery_session::{ContentBlock, Json};
 
@@ -40,19 +38,25 @@ impl Controller {
                     if let Err(error) = self.check_route(&model.provider, &model.model) {
                         return Ok(Err(error));
                     }
-                    Ok(handle.prompt(prompt).await?.map_err(|refusal| match refusal {
-                        PromptRefusal::Conflict => ApiError::new(
-                            ErrorCode::SessionConflict,
-                            "this requestId was used for another prompt",
-                        )
-                        .with("sessionId", handle.id()),
-                        PromptRefusal::NotSaved(why) => not_saved(&why),
-                        other => ApiError::bad_request("content", other.to_string()),
-                    }))
+                    Ok(handle
+                        .prompt(prompt)
+                        .await?
+                        .map_err(|refusal| match refusal {
+                            PromptRefusal::Conflict => ApiError::new(
+                                ErrorCode::SessionConflict,
+                                "this requestId was used for another prompt",
+                            )
+                            .with("sessionId", handle.id()),
+                            PromptRefusal::NotSaved(why) => not_saved(&why),
+                            other => ApiError::bad_request("content", other.to_string()),
+                        }))
                 }
             })
             .await?;
-        result.map(|message_id| PromptResponse { accepted: true, message_id })
+        result.map(|message_id| PromptResponse {
+            accepted: true,
+            message_id,
+        })
     }
 
     fn check_route(&self, provider: &str, model: &str) -> Result<(), ApiError> {
@@ -75,18 +79,29 @@ impl Controller {
             children: Vec::new(),
             left_running: Vec::new(),
         };
-        Ok(CancelResponse { accepted: true, stopped })
+        Ok(CancelResponse {
+            accepted: true,
+            stopped,
+        })
     }
 
     /// Changes one waiting message.
     pub async fn update_queue(&self, request: UpdateQueueRequest) -> Result<Accepted, ApiError> {
-        let UpdateQueueRequest { session_id, item_id, action } = request;
+        let UpdateQueueRequest {
+            session_id,
+            item_id,
+            action,
+        } = request;
         let action = match action {
             queue::QueueAction::Edit { content } => {
-                let text_only =
-                    content.iter().all(|part| matches!(part, PromptContentPart::Text { .. }));
+                let text_only = content
+                    .iter()
+                    .all(|part| matches!(part, PromptContentPart::Text { .. }));
                 if !text_only {
-                    return Err(attachment_invalid("QUEUE_EDIT_NON_TEXT", "only text can be edited"));
+                    return Err(attachment_invalid(
+                        "QUEUE_EDIT_NON_TEXT",
+                        "only text can be edited",
+                    ));
                 }
                 let content = content_of(&content)?;
                 let json = Json::from_value(&content)
@@ -95,14 +110,17 @@ impl Controller {
             }
             queue::QueueAction::Remove => QueueAction::Remove,
             queue::QueueAction::Steer => QueueAction::Steer,
-            queue::QueueAction::Move { before_item_id } => {
-                QueueAction::Move { before: before_item_id }
-            }
+            queue::QueueAction::Move { before_item_id } => QueueAction::Move {
+                before: before_item_id,
+            },
         };
         let missing = || ApiError::queue_item_not_found(item_id.as_str());
         let handle = self.inner.live.get(&session_id).ok_or_else(missing)?;
         super::fence(handle.live().header())?;
-        let result = handle.change_queue(item_id.clone(), action).await.map_err(|_| missing())?;
+        let result = handle
+            .change_queue(item_id.clone(), action)
+            .await
+            .map_err(|_gone| missing())?;
         match result {
             Ok(()) => Ok(Accepted::YES),
             Err(QueueRefusal::NotFound) => Err(missing()),
@@ -111,27 +129,38 @@ impl Controller {
                 "no running turn can take this message; it stays in the queue",
             )
             .with("itemId", &item_id)),
-            Err(other) => Err(attachment_invalid("QUEUE_EDIT_NON_TEXT", &other.to_string())),
+            Err(other) => Err(attachment_invalid(
+                "QUEUE_EDIT_NON_TEXT",
+                &other.to_string(),
+            )),
         }
     }
 
     /// Lets a parked queue run on.
     pub async fn resume_queue(&self, request: ResumeQueueRequest) -> Result<Accepted, ApiError> {
-        self.with_live(&request.session_id, |handle| async move { handle.resume_queue().await })
-            .await?;
+        self.with_live(&request.session_id, |handle| async move {
+            handle.resume_queue().await
+        })
+        .await?;
         Ok(Accepted::YES)
     }
 
     /// Settles a question for approval.
     pub async fn answer(&self, request: AnswerRequest) -> Result<AnswerResponse, ApiError> {
-        let AnswerRequest { session_id, interaction_id, outcome } = request;
+        let AnswerRequest {
+            session_id,
+            interaction_id,
+            outcome,
+        } = request;
         let (outcome, message) = match outcome {
-            InteractionOutcome::Approval { value: ApprovalValue::AllowedOnce, message } => {
-                (ApprovalOutcome::AllowedOnce, message)
-            }
-            InteractionOutcome::Approval { value: ApprovalValue::Rejected, message } => {
-                (ApprovalOutcome::Rejected, message)
-            }
+            InteractionOutcome::Approval {
+                value: ApprovalValue::AllowedOnce,
+                message,
+            } => (ApprovalOutcome::AllowedOnce, message),
+            InteractionOutcome::Approval {
+                value: ApprovalValue::Rejected,
+                message,
+            } => (ApprovalOutcome::Rejected, message),
             _ => {
                 let message = "an approval is answered with an outcome of kind \"approval\"";
                 let error = ApiError::new(ErrorCode::AnswerInvalid, message);
@@ -143,9 +172,13 @@ impl Controller {
             return match self.look(&session_id).await? {
                 Found::Cold(cold) => {
                     let open = cold.cells.state_of(&PendingApprovalsUnit);
-                    let asked = open
-                        .is_some_and(|open| open.iter().any(|p| p.asked.id == interaction_id));
-                    if asked { Ok(late("expired")) } else { Err(unknown()) }
+                    let asked =
+                        open.is_some_and(|open| open.iter().any(|p| p.asked.id == interaction_id));
+                    if asked {
+                        Ok(late("expired"))
+                    } else {
+                        Err(unknown())
+                    }
                 }
                 Found::Live(_) => Err(ApiError::agent_busy("the session is waking up; try again")),
             };
@@ -153,9 +186,12 @@ impl Controller {
         let receipt = handle
             .answer(interaction_id.clone(), outcome, message)
             .await
-            .map_err(|_| ApiError::agent_busy("the session is being closed; try again"))?;
+            .map_err(|_gone| ApiError::agent_busy("the session is being closed; try again"))?;
         match receipt {
-            AnswerReceipt::Accepted => Ok(AnswerResponse { accepted: true, settled_as: None }),
+            AnswerReceipt::Accepted => Ok(AnswerResponse {
+                accepted: true,
+                settled_as: None,
+            }),
             AnswerReceipt::Settled(outcome) => Ok(late(name_of(outcome))),
             AnswerReceipt::Unknown => Err(unknown()),
         }
@@ -163,7 +199,10 @@ impl Controller {
 }
 
 fn late(settled_as: &str) -> AnswerResponse {
-    AnswerResponse { accepted: false, settled_as: Some(settled_as.to_owned()) }
+    AnswerResponse {
+        accepted: false,
+        settled_as: Some(settled_as.to_owned()),
+    }
 }
 
 const fn name_of(outcome: ApprovalOutcome) -> &'static str {
@@ -199,7 +238,10 @@ fn content_of(parts: &[PromptContentPart]) -> Result<Vec<ContentBlock>, ApiError
         .filter_map(ContentBlock::as_text)
         .any(|text| orrery_session::title::normalise(text).is_some());
     if !visible {
-        return Err(ApiError::bad_request("content", "a prompt needs visible text"));
+        return Err(ApiError::bad_request(
+            "content",
+            "a prompt needs visible text",
+        ));
     }
     Ok(blocks)
 }
@@ -215,7 +257,9 @@ fn check_time_zone(zone: Option<&str>) -> Result<(), ApiError> {
         return Ok(());
     }
     let segment = |s: &str| {
-        !s.is_empty() && s.chars().all(|c| c.is_ascii_alphanumeric() || "_.+-".contains(c))
+        !s.is_empty()
+            && s.chars()
+                .all(|c| c.is_ascii_alphanumeric() || "_.+-".contains(c))
     };
     let shape = zone.starts_with(|c: char| c.is_ascii_alphabetic())
         && zone.contains('/')
@@ -236,10 +280,22 @@ mod tests {
 
     #[test]
     fn time_zones_are_utc_or_area_and_location() {
-        for good in [None, Some("UTC"), Some("Europe/Berlin"), Some("America/Argentina/Ushuaia")] {
+        for good in [
+            None,
+            Some("UTC"),
+            Some("Europe/Berlin"),
+            Some("America/Argentina/Ushuaia"),
+        ] {
             assert!(check_time_zone(good).is_ok(), "{good:?}");
         }
-        for bad in ["", "CET", "+01:00", " Europe/Berlin", "Europe/../UTC", "Europe/"] {
+        for bad in [
+            "",
+            "CET",
+            "+01:00",
+            " Europe/Berlin",
+            "Europe/../UTC",
+            "Europe/",
+        ] {
             assert!(check_time_zone(Some(bad)).is_err(), "{bad:?}");
         }
     }

@@ -22,8 +22,13 @@ use orrery_storage::{CatalogueEntry, Revision, StorageError};
 use super::{Controller, failures};
 
 /// The projections that rows carry.
-const ROW_KEYS: [&str; 5] =
-    ["title", "sessionListMetadata", "agentPreset", "modelSelection", "subagent"];
+const ROW_KEYS: [&str; 5] = [
+    "title",
+    "sessionListMetadata",
+    "agentPreset",
+    "modelSelection",
+    "subagent",
+];
 /// What is folded of a cold log for rows and for the control stream.
 const COLD_KEYS: [&str; 7] = [
     "title",
@@ -75,17 +80,26 @@ impl Controller {
         });
         let items: Vec<SessionSummary> = rest.by_ref().take(limit as usize).collect();
         let more = rest.next().is_some();
-        let next_cursor = items.last().filter(|_| more).map(|row| {
-            format!("{}:{}", row.updated_at.epoch_millis(), row.session_id)
-        });
-        Ok(ListResponse { items, diagnostics: rows.diagnostics, next_cursor })
+        let next_cursor = items
+            .last()
+            .filter(|_| more)
+            .map(|row| format!("{}:{}", row.updated_at.epoch_millis(), row.session_id));
+        Ok(ListResponse {
+            items,
+            diagnostics: rows.diagnostics,
+            next_cursor,
+        })
     }
 
     /// All rows: live ones from their state, cold ones from their logs.
     pub(super) async fn rows(&self) -> Result<Rows, ApiError> {
         self.inner.live.sweep();
-        let catalogue =
-            self.inner.store.catalogue().await.map_err(|e| failures::of_storage(&e))?;
+        let catalogue = self
+            .inner
+            .store
+            .catalogue()
+            .await
+            .map_err(|e| failures::of_storage(&e))?;
         let live: BTreeMap<SessionId, SessionHandle> = self
             .inner
             .live
@@ -104,28 +118,41 @@ impl Controller {
         );
         let context = RowContext::new(self, children);
         let mut rows = Rows::default();
-        rows.items.extend(live.values().map(|handle| context.live(handle)));
-        rows.diagnostics.extend(catalogue.diagnostics().iter().map(|d| SessionDiagnostic {
-            session_id: d.session_id.clone(),
-            path: d.path.clone(),
-            reason: match d.reason {
-                orrery_storage::DiagnosticReason::UnsupportedVersion => {
-                    DiagnosticReason::UnsupportedVersion
-                }
-                orrery_storage::DiagnosticReason::DuplicateId => DiagnosticReason::DuplicateId,
-                orrery_storage::DiagnosticReason::Misplaced => DiagnosticReason::Misplaced,
-                orrery_storage::DiagnosticReason::Unreadable => DiagnosticReason::Unreadable,
-                orrery_storage::DiagnosticReason::Corrupt => DiagnosticReason::Corrupt,
-            },
-            message: d.message.clone(),
-        }));
-        let folded = futures_util::stream::iter(
-            cold.into_iter().filter(|entry| entry.header.cwd.is_some()),
-        )
-        .map(|entry| async move { (entry, self.cold_row(entry).await) })
-        .buffered(self.inner.settings.cold_read_concurrency.max(1))
-        .collect::<Vec<_>>()
-        .await;
+        rows.items
+            .extend(live.values().map(|handle| context.live(handle)));
+        rows.diagnostics
+            .extend(catalogue.diagnostics().iter().map(|d| SessionDiagnostic {
+                session_id: d.session_id.clone(),
+                path: d.path.clone(),
+                reason: match d.reason {
+                    orrery_storage::DiagnosticReason::UnsupportedVersion => {
+                        DiagnosticReason::UnsupportedVersion
+                    }
+                    orrery_storage::DiagnosticReason::DuplicateId => DiagnosticReason::DuplicateId,
+                    orrery_storage::DiagnosticReason::Misplaced => DiagnosticReason::Misplaced,
+                    orrery_storage::DiagnosticReason::Unreadable => DiagnosticReason::Unreadable,
+                    orrery_storage::DiagnosticReason::Corrupt => DiagnosticReason::Corrupt,
+                },
+                message: d.message.clone(),
+            }));
+        // Owned, so that the reads do not borrow what the stream may outlive.
+        let readable: Vec<CatalogueEntry> = cold
+            .into_iter()
+            .filter(|entry| entry.header.cwd.is_some())
+            .cloned()
+            .collect();
+        let folded: Vec<(CatalogueEntry, Option<Arc<ColdRow>>)> =
+            futures_util::stream::iter(readable)
+                .map(|entry| {
+                    let controller = self.clone();
+                    async move {
+                        let row = controller.cold_row(&entry).await;
+                        (entry, row)
+                    }
+                })
+                .buffered(self.inner.settings.cold_read_concurrency.max(1))
+                .collect()
+                .await;
         for (entry, row) in folded {
             // A session that came to life meanwhile is shown as such, once.
             if let Some(handle) = self.inner.live.get(&entry.header.id) {
@@ -146,7 +173,9 @@ impl Controller {
             rows.items.push(context.cold(&entry.header, &row));
         }
         rows.items.sort_by(|a, b| {
-            b.updated_at.cmp(&a.updated_at).then_with(|| a.session_id.cmp(&b.session_id))
+            b.updated_at
+                .cmp(&a.updated_at)
+                .then_with(|| a.session_id.cmp(&b.session_id))
         });
         Ok(rows)
     }
@@ -154,15 +183,27 @@ impl Controller {
     /// The rows of the live sessions only.
     pub(super) fn live_rows(&self, children: &BTreeMap<SessionId, u64>) -> Vec<SessionSummary> {
         let context = RowContext::new(self, children.clone());
-        self.inner.live.all().iter().map(|handle| context.live(handle)).collect()
+        self.inner
+            .live
+            .all()
+            .iter()
+            .map(|handle| context.live(handle))
+            .collect()
     }
 
     /// What a cold session's log says; `None` when it is gone.
     pub(super) async fn cold_row(&self, entry: &CatalogueEntry) -> Option<Arc<ColdRow>> {
         let id = &entry.header.id;
         let known = {
-            let rows = self.inner.cold.0.lock().unwrap_or_else(PoisonError::into_inner);
-            rows.get(id).filter(|(revision, _)| *revision == entry.revision).cloned()
+            let rows = self
+                .inner
+                .cold
+                .0
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            rows.get(id)
+                .filter(|(revision, _)| *revision == entry.revision)
+                .cloned()
         };
         if let Some((_, row)) = known {
             return Some(row);
@@ -180,7 +221,12 @@ impl Controller {
             Err(error) => (entry.revision, ColdRow::damaged(error.to_string())),
         };
         let row = Arc::new(row);
-        let mut rows = self.inner.cold.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rows = self
+            .inner
+            .cold
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         rows.insert(id.clone(), (revision, Arc::clone(&row)));
         Some(row)
     }
@@ -193,8 +239,14 @@ impl ColdRow {
             snapshot: Some(cells.snapshot_of(&ROW_KEYS)),
             blank: metadata.is_none_or(|m| m.blank),
             last_prompt_at: metadata.and_then(|m| m.last_prompt_at),
-            queue: cells.state_of(&InboxUnit).map(|s| QueuedItem::of(&s.inbox)).unwrap_or_default(),
-            expired: cells.state_of(&PendingApprovalsUnit).cloned().unwrap_or_default(),
+            queue: cells
+                .state_of(&InboxUnit)
+                .map(|s| QueuedItem::of(&s.inbox))
+                .unwrap_or_default(),
+            expired: cells
+                .state_of(&PendingApprovalsUnit)
+                .cloned()
+                .unwrap_or_default(),
             damage: None,
         }
     }
@@ -222,9 +274,16 @@ struct RowContext {
 impl RowContext {
     fn new(controller: &Controller, children: BTreeMap<SessionId, u64>) -> Self {
         let state = controller.inner.state.get();
-        let workspaces =
-            state.workspaces.into_iter().map(|w| (w.path, w.workspace_id)).collect();
-        Self { children, archived: state.archived.into_iter().collect(), workspaces }
+        let workspaces = state
+            .workspaces
+            .into_iter()
+            .map(|w| (w.path, w.workspace_id))
+            .collect();
+        Self {
+            children,
+            archived: state.archived.into_iter().collect(),
+            workspaces,
+        }
     }
 
     fn live(&self, handle: &SessionHandle) -> SessionSummary {
@@ -235,19 +294,39 @@ impl RowContext {
             .filter(|(key, _)| ROW_KEYS.contains(*key))
             .map(|(key, cell)| ((*key).to_owned(), cell.value.clone()))
             .collect();
-        let projections =
-            (!values.is_empty()).then_some(ProjectionValues { as_of_seq: state.as_of, values });
+        let projections = (!values.is_empty()).then_some(ProjectionValues {
+            as_of_seq: state.as_of,
+            values,
+        });
         let header = handle.live().header();
         let running = state.running;
-        self.row(header, state.blank, state.last_prompt_at, running, true, projections)
+        self.row(
+            header,
+            state.blank,
+            state.last_prompt_at,
+            running,
+            true,
+            projections,
+        )
     }
 
     fn cold(&self, header: &SessionHeader, row: &ColdRow) -> SessionSummary {
         let projections = row.snapshot.as_ref().map(|snapshot| ProjectionValues {
             as_of_seq: snapshot.as_of_seq,
-            values: snapshot.values.iter().map(|(k, v)| ((*k).to_owned(), v.clone())).collect(),
+            values: snapshot
+                .values
+                .iter()
+                .map(|(k, v)| ((*k).to_owned(), v.clone()))
+                .collect(),
         });
-        self.row(header, row.blank, row.last_prompt_at, false, false, projections)
+        self.row(
+            header,
+            row.blank,
+            row.last_prompt_at,
+            false,
+            false,
+            projections,
+        )
     }
 
     fn row(
@@ -270,7 +349,11 @@ impl RowContext {
             parent_session_id: header.parent_session.clone(),
             origin: header.is_subagent().then_some(SessionOrigin::Subagent),
             cwd: header.cwd.clone(),
-            workspace_id: header.cwd.as_ref().and_then(|cwd| self.workspaces.get(cwd)).cloned(),
+            workspace_id: header
+                .cwd
+                .as_ref()
+                .and_then(|cwd| self.workspaces.get(cwd))
+                .cloned(),
             child_count: self.children.get(&header.id).copied().unwrap_or(0),
             projections,
         }
@@ -278,9 +361,7 @@ impl RowContext {
 }
 
 /// How many direct children each session has.
-fn child_counts<'a>(
-    headers: impl Iterator<Item = &'a SessionHeader>,
-) -> BTreeMap<SessionId, u64> {
+fn child_counts<'a>(headers: impl Iterator<Item = &'a SessionHeader>) -> BTreeMap<SessionId, u64> {
     let mut counts = BTreeMap::new();
     for header in headers.filter(|header| header.is_subagent()) {
         if let Some(parent) = &header.parent_session {

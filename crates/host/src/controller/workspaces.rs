@@ -18,7 +18,9 @@ const MAX_ENTRIES: usize = 1_000;
 impl Controller {
     /// The workspaces, in the order in which they were added.
     pub fn workspace_list(&self) -> WorkspaceListResponse {
-        WorkspaceListResponse { items: self.inner.state.get().workspaces }
+        WorkspaceListResponse {
+            items: self.inner.state.get().workspaces,
+        }
     }
 
     /// Makes a folder a workspace; one that is one already stays as it is.
@@ -28,7 +30,9 @@ impl Controller {
     ) -> Result<WorkspaceAddResponse, ApiError> {
         let path = absolute(&request.path)?;
         let canonical = blocking(move || {
-            let canonical = path.canonicalize().map_err(|e| unusable(&path, &e.to_string()))?;
+            let canonical = path
+                .canonicalize()
+                .map_err(|e| unusable(&path, &e.to_string()))?;
             if canonical.is_dir() {
                 Ok(canonical)
             } else {
@@ -40,7 +44,11 @@ impl Controller {
             .to_str()
             .ok_or_else(|| unusable(&canonical, "its name is not valid UTF-8"))?
             .to_owned();
-        let name = canonical.file_name().and_then(|name| name.to_str()).unwrap_or(&path).to_owned();
+        let name = canonical
+            .file_name()
+            .and_then(|name| name.to_str())
+            .unwrap_or(&path)
+            .to_owned();
         let workspace = Workspace {
             workspace_id: self.inner.ids.uuid(),
             path,
@@ -48,11 +56,21 @@ impl Controller {
             created_at: self.inner.clock.now(),
         };
         let added = self.inner.state.change(|state| {
-            match state.workspaces.iter().find(|known| known.path == workspace.path) {
-                Some(known) => WorkspaceAddResponse { workspace: known.clone(), created: false },
+            match state
+                .workspaces
+                .iter()
+                .find(|known| known.path == workspace.path)
+            {
+                Some(known) => WorkspaceAddResponse {
+                    workspace: known.clone(),
+                    created: false,
+                },
                 None => {
                     state.workspaces.push(workspace.clone());
-                    WorkspaceAddResponse { workspace, created: true }
+                    WorkspaceAddResponse {
+                        workspace,
+                        created: true,
+                    }
                 }
             }
         });
@@ -66,11 +84,16 @@ impl Controller {
         request: WorkspaceRenameRequest,
     ) -> Result<WorkspaceRenameResponse, ApiError> {
         let Some(title) = title::normalise(&request.title) else {
-            return Err(ApiError::bad_request("title", "must contain visible characters"));
+            return Err(ApiError::bad_request(
+                "title",
+                "must contain visible characters",
+            ));
         };
         let renamed = self.inner.state.change(|state| {
-            let known =
-                state.workspaces.iter_mut().find(|w| w.workspace_id == request.workspace_id)?;
+            let known = state
+                .workspaces
+                .iter_mut()
+                .find(|w| w.workspace_id == request.workspace_id)?;
             known.title = title;
             Some(known.clone())
         });
@@ -87,7 +110,9 @@ impl Controller {
     ) -> Result<WorkspaceRemoveResponse, ApiError> {
         let removed = self.inner.state.change(|state| {
             let before = state.workspaces.len();
-            state.workspaces.retain(|w| w.workspace_id != request.workspace_id);
+            state
+                .workspaces
+                .retain(|w| w.workspace_id != request.workspace_id);
             state.workspaces.len() < before
         });
         self.inner.live.changed();
@@ -126,19 +151,32 @@ fn read_folder(path: &Path) -> Result<ListDirectoryResponse, ApiError> {
         };
         if full.is_dir() {
             let hidden = name.starts_with('.');
-            entries.push(DirectoryEntry { path: text.to_owned(), hidden, name });
+            entries.push(DirectoryEntry {
+                path: text.to_owned(),
+                hidden,
+                name,
+            });
         }
     }
     entries.sort_by_cached_key(|entry| entry.name.to_lowercase());
     let truncated = entries.len() > MAX_ENTRIES;
     entries.truncate(MAX_ENTRIES);
     let parent = path.parent().map(|parent| parent.display().to_string());
-    Ok(ListDirectoryResponse { path: path.display().to_string(), parent, entries, truncated })
+    Ok(ListDirectoryResponse {
+        path: path.display().to_string(),
+        parent,
+        entries,
+        truncated,
+    })
 }
 
 fn absolute(path: &str) -> Result<PathBuf, ApiError> {
     let path = PathBuf::from(path);
-    if path.is_absolute() { Ok(path) } else { Err(unusable(&path, "the path must be absolute")) }
+    if path.is_absolute() {
+        Ok(path)
+    } else {
+        Err(unusable(&path, "the path must be absolute"))
+    }
 }
 
 fn unusable(path: &Path, why: &str) -> ApiError {
@@ -149,8 +187,10 @@ fn unusable(path: &Path, why: &str) -> ApiError {
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
 ) -> Result<T, ApiError> {
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| {
-        tracing::error!(%error, "a look at the file system failed");
-        Err(ApiError::internal())
-    })
+    tokio::task::spawn_blocking(work)
+        .await
+        .unwrap_or_else(|error| {
+            tracing::error!(%error, "a look at the file system failed");
+            Err(ApiError::internal())
+        })
 }
