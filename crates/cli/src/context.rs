@@ -53,7 +53,7 @@ pub(crate) fn home(folder: Option<&Path>) -> Result<Home, Failure> {
     let Some(folder) = folder else {
         return Ok(Home::from_environment(|name| std::env::var_os(name))?);
     };
-    let folder = std::path::absolute(folder)
-        .map_err(Failure::io(format!("find {}", folder.display())))?;
+    let folder =
+        std::path::absolute(folder).map_err(Failure::io(format!("find {}", folder.display())))?;
     Ok(Home::at(folder))
 }

@@ -29,13 +29,18 @@ pub(crate) fn json<T: Serialize + ?Sized>(value: &T) -> Result<(), Failure> {
 /// Says something to the person; nobody listening is no failure.
 pub(crate) fn say(text: &str) {
     let mut err = io::stderr().lock();
-    drop(err.write_all(text.as_bytes()).and_then(|()| err.write_all(b"\n")));
+    drop(
+        err.write_all(text.as_bytes())
+            .and_then(|()| err.write_all(b"\n")),
+    );
 }
 
 /// How long ago something was, in words; `then` in epoch milliseconds.
 pub(crate) fn ago(then: i64) -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let now = now.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX));
+    let now = now.map_or(0, |since| {
+        i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+    });
     span((now - then) / 1000)
 }
 

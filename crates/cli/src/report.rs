@@ -4,7 +4,6 @@
 //! file.
 
 use std::io;
-use std::net::SocketAddr;
 
 use orrery_api::error::{ApiError, ErrorCode};
 use orrery_host::HostError;
@@ -45,14 +44,6 @@ pub(crate) enum Failure {
     /// The command line asks for something that makes no sense.
     #[error("{0}")]
     Usage(String),
-    /// The address cannot be listened on.
-    #[error("cannot listen on {address}: {source}")]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// Why not.
-        source: io::Error,
-    },
     /// The operating system refused something else.
     #[error("cannot {action}: {source}")]
     Io {
@@ -111,9 +102,8 @@ impl Failure {
             Self::Home(_) | Self::Io { .. } | Self::Unhealthy(_) | Self::Strange(_) => {
                 (None, Exit::Failed)
             }
-            Self::Host(error) => (None, of_host(error)),
+            Self::Host(error) => of_host(error),
             Self::Api(error) => of_api(error),
-            Self::Listen { source, .. } => (of_listen(source), Exit::Failed),
             Self::NotRunning => (
                 Some("start one with `orrery web` or `orrery serve`"),
                 Exit::Failed,
@@ -124,10 +114,7 @@ impl Failure {
                 Some("pass `--yes` to allow it, or run where a person can answer"),
                 Exit::Refused,
             ),
-            Self::Unsaved(_) => (
-                Some("`orrery doctor` says what is on disk"),
-                Exit::Failed,
-            ),
+            Self::Unsaved(_) => (Some("`orrery doctor` says what is on disk"), Exit::Failed),
             Self::NobodyReads => {
                 return Report {
                     message: String::new(),
@@ -166,8 +153,16 @@ const KEY_HINT: &str = "set the variable that `api_key_env` of the provider name
                         shows which are set";
 const MODEL_HINT: &str = "`orrery doctor` shows the providers; `offline/demo` needs no key";
 
-fn of_host(_error: &HostError) -> Exit {
-    Exit::Failed
+fn of_host(error: &HostError) -> (Option<&'static str>, Exit) {
+    match error {
+        HostError::Listen { source, .. } => (of_listen(source), Exit::Failed),
+        HostError::Provider { .. } => (
+            Some("look at this provider in the file that `orrery config path` names"),
+            Exit::Usage,
+        ),
+        HostError::Storage(_) => (Some("`orrery doctor` says what is on disk"), Exit::Failed),
+        _ => (None, Exit::Failed),
+    }
 }
 
 fn of_api(error: &ApiError) -> (Option<&'static str>, Exit) {
@@ -182,10 +177,9 @@ fn of_api(error: &ApiError) -> (Option<&'static str>, Exit) {
             Some("speak to it through the Host that holds it, or stop that Host first"),
             Exit::Failed,
         ),
-        ErrorCode::StorageUnavailable => (
-            Some("`orrery doctor` says what is on disk"),
-            Exit::Failed,
-        ),
+        ErrorCode::StorageUnavailable => {
+            (Some("`orrery doctor` says what is on disk"), Exit::Failed)
+        }
         ErrorCode::Cancelled => (None, Exit::Interrupted),
         ErrorCode::Unauthenticated => (
             Some("the Host was started with another token; start it again"),
@@ -250,10 +244,10 @@ mod tests {
 
     #[test]
     fn what_can_be_done_is_said() {
-        let busy = Failure::Listen {
+        let busy = Failure::Host(HostError::Listen {
             address: ([127, 0, 0, 1], 80).into(),
             source: io::ErrorKind::AddrInUse.into(),
-        };
+        });
         let report = busy.report();
         assert!(report.message.starts_with("cannot listen on 127.0.0.1:80"));
         assert!(report.hint.unwrap().contains("orrery open"));

@@ -176,10 +176,8 @@ mod tests {
                 .await
                 .unwrap();
         };
-        let call = running.call::<orrery_api::operations::HostLaunchLink>(
-            &home,
-            &orrery_api::content::Empty {},
-        );
+        let call = running
+            .call::<orrery_api::operations::HostLaunchLink>(&home, &orrery_api::content::Empty {});
         let (result, ()) = tokio::join!(call, stranger);
         assert!(matches!(result, Err(Failure::Strange(_))));
     }

@@ -61,7 +61,9 @@ fn call(call: &ToolCall) -> String {
     let named = TELLING.iter().find_map(|name| arguments.get(name));
     let any = || arguments.as_object().and_then(|all| all.values().next());
     let shown = named.or_else(any).and_then(Value::as_str).unwrap_or("");
-    format!("· {} {}", call.name, short(shown, WIDTH)).trim_end().to_owned()
+    format!("· {} {}", call.name, short(shown, WIDTH))
+        .trim_end()
+        .to_owned()
 }
 
 /// What went wrong with a call; `None` when nothing did.
@@ -98,13 +100,22 @@ mod tests {
     #[test]
     fn only_failures_of_tools_are_shown() {
         let result = r#"{"type":"tool/result","seq":0,"time":0,"data":{"turn":1,"step":1,"message":{"role":"user","content":[{"type":"tool-result","toolCallId":"c","content":[{"type":"text","text":"no such file"}],"isError":true}],"source":{"kind":"tool","callId":"c"},"id":"m"}}}"#;
-        assert_eq!(of(result), Some(Piece::Doing("  ! no such file".to_owned())));
+        assert_eq!(
+            of(result),
+            Some(Piece::Doing("  ! no such file".to_owned()))
+        );
         assert_eq!(of(&result.replace("true", "false")), None);
     }
 
     #[test]
     fn an_event_that_means_nothing_to_a_person_is_no_piece() {
-        assert_eq!(of(r#"{"type":"turn/start","seq":0,"time":0,"data":{"turn":1}}"#), None);
-        assert_eq!(of(r#"{"type":"tool/call","seq":0,"time":0,"data":{}}"#), None);
+        assert_eq!(
+            of(r#"{"type":"turn/start","seq":0,"time":0,"data":{"turn":1}}"#),
+            None
+        );
+        assert_eq!(
+            of(r#"{"type":"tool/call","seq":0,"time":0,"data":{}}"#),
+            None
+        );
     }
 }
