@@ -196,10 +196,7 @@ impl Task<'_> {
         loop {
             let piece = tokio::select! {
                 piece = feed.next() => piece?,
-                answered = asking.answered() => {
-                    turn.refused.extend(answered?);
-                    continue;
-                }
+                () = asking.answered() => continue,
                 _ = interrupt.recv() => {
                     if stopped {
                         return Err(Failure::Unfinished("interrupted", Exit::Interrupted));
@@ -225,7 +222,7 @@ impl Task<'_> {
                 EventType::ApprovalAsked => {
                     if let Some(asked) = of::<ApprovalAsked>(&event) {
                         turn.close_line(self.run.json)?;
-                        asking.ask(asked);
+                        turn.refused.extend(asking.ask(asked));
                     }
                 }
                 EventType::ApprovalDecided => asking.settled(&event),

@@ -1,7 +1,6 @@
 //! Approvals on a terminal: asked one at a time, answered by a person, by `--yes`, or refused.
 //!
-//! Reading a line cannot be cancelled, so it happens on a thread of its own; an answer that comes
-//! after the question was settled counts for nothing.
+//! Reading a line cannot be cancelled, so it happens on a thread of its own.
 
 use std::collections::VecDeque;
 use std::io::{BufRead as _, IsTerminal as _};
@@ -13,7 +12,6 @@ use orrery_session::{Event, SessionId};
 use tokio::sync::mpsc;
 
 use crate::output;
-use crate::report::Failure;
 
 /// The questions of one turn.
 pub(super) struct Asking<'a> {
@@ -21,8 +19,10 @@ pub(super) struct Asking<'a> {
     session_id: &'a SessionId,
     yes: bool,
     waiting: VecDeque<ApprovalAsked>,
-    /// Whether a line is being read for the first question.
+    /// Whether a thread reads a line.
     reading: bool,
+    /// The question that the person sees.
+    shown: Option<String>,
     lines: mpsc::Sender<Option<String>>,
     read: mpsc::Receiver<Option<String>>,
 }
@@ -36,14 +36,24 @@ impl<'a> Asking<'a> {
             yes,
             waiting: VecDeque::new(),
             reading: false,
+            shown: None,
             lines,
             read,
         }
     }
 
-    /// Takes a question on.
-    pub(super) fn ask(&mut self, asked: ApprovalAsked) {
+    /// Takes a question on. Gives the name of what is refused because nobody can answer.
+    pub(super) fn ask(&mut self, asked: ApprovalAsked) -> Option<String> {
+        if self.yes {
+            self.answer(&asked, ApprovalValue::AllowedOnce);
+            return None;
+        }
+        if !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
+            self.answer(&asked, ApprovalValue::Rejected);
+            return Some(asked.tool_name);
+        }
         self.waiting.push_back(asked);
+        None
     }
 
     /// Forgets a question that was settled, by whomever.
@@ -53,50 +63,37 @@ impl<'a> Asking<'a> {
         }
     }
 
-    /// Settles the next question; waits for ever while there is none. Gives the name of what was
-    /// refused because nobody could answer.
-    pub(super) async fn answered(&mut self) -> Result<Option<String>, Failure> {
-        loop {
-            let Some(asked) = self.waiting.front().cloned() else {
-                return std::future::pending().await;
-            };
-            let person = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
-            if self.yes {
-                return self.answer(&asked, ApprovalValue::AllowedOnce).await;
-            }
-            if !person {
-                self.answer(&asked, ApprovalValue::Rejected).await?;
-                return Ok(Some(asked.tool_name));
-            }
-            if !self.reading {
-                let reason = asked.reason.as_deref().unwrap_or("it needs your approval");
-                output::say(&format!("? {}: {reason}", asked.tool_name));
-                output::say("  allow it once? [y/N]");
-                self.reading = true;
-                let lines = self.lines.clone();
-                std::thread::spawn(move || drop(lines.blocking_send(read_line())));
-            }
-            let line = self.read.recv().await.flatten();
-            self.reading = false;
-            if self.waiting.front() != Some(&asked) {
-                // Settled while the line was typed; the next question is asked afresh.
-                continue;
-            }
-            let allowed = line.is_some_and(|line| matches!(line.trim(), "y" | "Y" | "yes"));
-            let value = match allowed {
-                true => ApprovalValue::AllowedOnce,
-                false => ApprovalValue::Rejected,
-            };
-            return self.answer(&asked, value).await;
+    /// Puts the next question to the person and settles it; waits for ever while there is none.
+    /// Nothing is lost when it is dropped before it is done.
+    pub(super) async fn answered(&mut self) {
+        let Some(asked) = self.waiting.front().cloned() else {
+            return std::future::pending().await;
+        };
+        if self.shown.as_ref() != Some(&asked.id) {
+            let reason = asked.reason.as_deref().unwrap_or("it needs your approval");
+            output::say(&format!("? {}: {reason}", asked.tool_name));
+            output::say("  allow it once? [y/N]");
+            self.shown = Some(asked.id.clone());
         }
+        if !self.reading {
+            self.reading = true;
+            let lines = self.lines.clone();
+            std::thread::spawn(move || drop(lines.blocking_send(read_line())));
+        }
+        let line = self.read.recv().await.flatten();
+        self.reading = false;
+        let allowed = line.is_some_and(|line| matches!(line.trim(), "y" | "Y" | "yes"));
+        let value = match allowed {
+            true => ApprovalValue::AllowedOnce,
+            false => ApprovalValue::Rejected,
+        };
+        self.waiting.pop_front();
+        self.answer(&asked, value);
     }
 
-    async fn answer(
-        &mut self,
-        asked: &ApprovalAsked,
-        value: ApprovalValue,
-    ) -> Result<Option<String>, Failure> {
-        self.waiting.retain(|other| other.id != asked.id);
+    /// Settles a question, on a task of its own: whoever waits here may be dropped meanwhile.
+    fn answer(&self, asked: &ApprovalAsked, value: ApprovalValue) {
+        let controller = self.controller.clone();
         let request = AnswerRequest {
             session_id: self.session_id.clone(),
             interaction_id: asked.id.clone(),
@@ -105,8 +102,11 @@ impl<'a> Asking<'a> {
                 message: None,
             },
         };
-        self.controller.answer(request).await?;
-        Ok(None)
+        tokio::spawn(async move {
+            if let Err(error) = controller.answer(request).await {
+                output::say(&format!("the answer did not count: {}", error.message));
+            }
+        });
     }
 }
 
