@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use orrery_api::emit;
 
-/// Writes `docs/openapi.json` and the TypeScript contract of the web client.
+/// Writes `docs/openapi.json`, `docs/operations.md` and the TypeScript contract of the web client.
 ///
 /// With `check` nothing is written; the chore fails when a file is not what it would write.
 pub(crate) fn generate(check: bool) -> anyhow::Result<()> {
     let root = root()?;
     let files = [
         ("docs/openapi.json", emit::openapi()),
+        ("docs/operations.md", emit::reference()),
         ("web/client/src/generated/contract.ts", emit::typescript()),
     ];
     let mut stale = Vec::new();

@@ -240,6 +240,25 @@ impl ApiError {
         Self::new(ErrorCode::BadRequest, message).with("field", field)
     }
 
+    /// A request that could not be read as what the operation takes.
+    ///
+    /// `details.field` is the field that the reader names, where it names one.
+    pub fn malformed(error: &serde_json::Error) -> Self {
+        let text = error.to_string();
+        let bad = Self::new(
+            ErrorCode::BadRequest,
+            format!("the request is malformed: {text}"),
+        );
+        // The reader has no other way to tell than its words: unknown field `x`, missing field `x`.
+        match text
+            .split_once("field `")
+            .and_then(|(_, rest)| rest.split_once('`'))
+        {
+            Some((field, _)) => bad.with("field", field),
+            None => bad,
+        }
+    }
+
     /// Something unexpected. The message is fixed, so that nothing of the backend leaks.
     pub fn internal() -> Self {
         Self::new(

@@ -165,6 +165,24 @@ fn unknown_request_fields_are_refused_by_name() {
 }
 
 #[test]
+fn a_malformed_request_names_its_field() {
+    for (text, field) in [
+        (r#"{"sessionId":"s","colour":1}"#, json!("colour")),
+        ("{}", json!("sessionId")),
+        ("[", Value::Null),
+    ] {
+        let error = serde_json::from_str::<CancelRequest>(text).unwrap_err();
+        let error = ApiError::malformed(&error);
+        assert_eq!(error.code, ErrorCode::BadRequest);
+        assert_eq!(
+            error.details.get("field").cloned().unwrap_or_default(),
+            field,
+            "{error}"
+        );
+    }
+}
+
+#[test]
 fn unknown_fields_of_answers_are_ignored() {
     let text = r#"{"accepted":true,"messageId":"m","colour":1}"#;
     assert_eq!(

@@ -110,10 +110,9 @@ fn router(gateway: Arc<Gateway>) -> Router {
         .route("/api/session/catalog", get(sse::catalog).post(unary::call))
         .route("/api/host/hello", get(sse::hello).post(unary::call))
         .route(
-            "/api/{namespace}/{method}",
+            "/api/{*endpoint}",
             post(unary::call).fallback(unary::unknown),
         )
-        .route("/api/{*rest}", axum::routing::any(unary::unknown))
         .layer(middleware::from_fn_with_state(
             Arc::clone(&gateway),
             authenticate,

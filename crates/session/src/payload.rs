@@ -307,11 +307,11 @@ pub enum TitleSource {
     Fallback,
     /// A model.
     Provider {
-        /// The provider asked.
+        /// The title provider asked.
         provider: String,
-        /// The model asked.
+        /// The model asked, in whatever form the writer names it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        model: Option<String>,
+        model: Option<serde_json::Value>,
     },
     /// A person: automatic titling never overwrites it.
     User,
@@ -510,4 +510,16 @@ pub struct LlmRetryStarted {
     pub step: u64,
     /// The number of this retry.
     pub retry: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_title_of_a_foreign_title_provider_reads_whatever_form_its_model_has() {
+        let text = r#"{"title":"t","messageSeqs":[7],"source":{"kind":"provider","provider":"p","model":{"provider":"a","model":"b"}}}"#;
+        let title: SessionTitle = serde_json::from_str(text).unwrap();
+        assert!(matches!(title.source, TitleSource::Provider { .. }));
+    }
 }

@@ -25,8 +25,15 @@ export function App(): ReactNode {
   }, [drawer]);
   useEffect(() => {
     const online = () => client.connection.retryNow();
+    const visible = () => {
+      if (document.visibilityState === "visible") online();
+    };
     addEventListener("online", online);
-    return () => removeEventListener("online", online);
+    document.addEventListener("visibilitychange", visible);
+    return () => {
+      removeEventListener("online", online);
+      document.removeEventListener("visibilitychange", visible);
+    };
   }, [client]);
 
   if (state === "refused") return <Refused />;

@@ -55,10 +55,12 @@ describe("words", () => {
   });
 
   it("name the permission in force from projections, then the log, then the default", () => {
-    expect(permissionOf({ permissions: { preset: "read-only" } }, "workspace-write").label).toBe(
-      "Read only",
-    );
+    expect(
+      permissionOf({ permissions: { currentValue: "read-only" } }, "workspace-write").label,
+    ).toBe("Read only");
     expect(permissionOf({}, "danger-full-access").label).toBe("Full access");
+    const custom = { currentValue: "mine", options: [{ value: "mine", name: "My own" }] };
+    expect(permissionOf({ permissions: custom }, undefined).label).toBe("My own");
     expect(permissionOf({}, undefined).id).toBe("workspace-write");
   });
 

@@ -1,6 +1,7 @@
-/** Session rows, kept up to date by `session/catalog`. */
+/** Session rows, kept up to date by `session/catalog`; older ones on demand by `session/list`. */
+import type { Call } from "./carrier";
 import type { Connection } from "./connection";
-import type { RemoteError } from "./errors";
+import { asRemoteError, type RemoteError } from "./errors";
 import type { SessionDiagnostic, SessionSummary } from "./generated/contract";
 import { Emitter } from "./observable";
 import { SnapshotStream } from "./snapshot-stream";
@@ -24,11 +25,17 @@ export function compareRows(a: SessionSummary, b: SessionSummary): number {
 export class Catalogue {
   readonly changed = new Emitter();
   readonly rowChanged = new Emitter<SessionSummary>();
+  #call: Call;
   #rows = new Map<string, SessionSummary>();
+  /** Rows beyond the baseline, as they were when they were asked for. */
+  #older = new Map<string, SessionSummary>();
+  #cursor: string | undefined;
+  #loading = false;
   #view: CatalogueView = { ready: false, items: [], diagnostics: [], hasMore: false, error: null };
   #stream: SnapshotStream<"session/catalog">;
 
-  constructor(connection: Connection, limit: number) {
+  constructor(connection: Connection, call: Call, limit: number) {
+    this.#call = call;
     this.#stream = new SnapshotStream(
       connection,
       "session/catalog",
@@ -38,12 +45,16 @@ export class Catalogue {
           const before = this.#rows;
           this.#rows = new Map();
           for (const row of value.items) this.#put(row, before.get(row.sessionId));
-          const { diagnostics, hasMore } = value;
+          const { diagnostics } = value;
+          const hasMore = this.#older.size > 0 ? this.#cursor !== undefined : value.hasMore;
           this.#publish({ ready: true, diagnostics, hasMore });
         },
         update: (item) => {
           if (item.type === "upsert") this.#put(item.item, this.#rows.get(item.item.sessionId));
-          else if (item.type === "remove") this.#rows.delete(item.sessionId);
+          else if (item.type === "remove") {
+            this.#rows.delete(item.sessionId);
+            this.#older.delete(item.sessionId);
+          }
           this.#publish(item.type === "diagnostics" ? { diagnostics: item.diagnostics } : {});
         },
         failed: (error) => this.#publish({ error }),
@@ -56,7 +67,27 @@ export class Catalogue {
   }
 
   row(sessionId: string): SessionSummary | undefined {
-    return this.#rows.get(sessionId);
+    return this.#rows.get(sessionId) ?? this.#older.get(sessionId);
+  }
+
+  /** Loads rows beyond the baseline. One call at a time; a failure shows in the view. */
+  async loadOlder(): Promise<void> {
+    if (this.#loading || !this.#view.hasMore) return;
+    this.#loading = true;
+    try {
+      const cursor = this.#cursor === undefined ? {} : { cursor: this.#cursor };
+      const page = await this.#call("session/list", { limit: 500, ...cursor });
+      for (const row of page.items) {
+        this.#older.set(row.sessionId, row);
+        if (!this.#rows.has(row.sessionId)) this.rowChanged.emit(row);
+      }
+      this.#cursor = page.nextCursor;
+      this.#publish({ hasMore: page.nextCursor !== undefined, error: null });
+    } catch (thrown) {
+      this.#publish({ error: asRemoteError(thrown) });
+    } finally {
+      this.#loading = false;
+    }
   }
 
   start(): void {
@@ -75,7 +106,8 @@ export class Catalogue {
   }
 
   #publish(change: Partial<CatalogueView>): void {
-    this.#view = { ...this.#view, items: [...this.#rows.values()].sort(compareRows), ...change };
+    const rows = new Map([...this.#older, ...this.#rows]);
+    this.#view = { ...this.#view, items: [...rows.values()].sort(compareRows), ...change };
     this.changed.emit();
   }
 }

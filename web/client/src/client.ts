@@ -38,7 +38,7 @@ export class OrreryClient {
         }
       },
     });
-    this.catalogue = new Catalogue(this.connection, options.catalogueLimit ?? 200);
+    this.catalogue = new Catalogue(this.connection, this.call, options.catalogueLimit ?? 200);
     this.control = new Control(this.connection);
     this.catalogue.rowChanged.subscribe((row) => {
       if (row.projections) this.control.projections(row.sessionId).hint(row.projections);

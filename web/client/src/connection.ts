@@ -42,6 +42,7 @@ export class Connection {
   #options: Required<Omit<ConnectionOptions, "refusal">> & Pick<ConnectionOptions, "refusal">;
   #state: ConnectionState = "connecting";
   #generation: Generation | null = null;
+  #lastReady: Ready | null = null;
   #refusal: RemoteError | null = null;
   #count = 0;
   #attempt = 0;
@@ -66,6 +67,11 @@ export class Connection {
   /** The present generation, once its hello has come. */
   get generation(): Generation | null {
     return this.#generation;
+  }
+
+  /** What the Host last said about itself; stays while the line is broken. */
+  get lastReady(): Ready | null {
+    return this.#lastReady;
   }
 
   /** Why a person is needed, in state `refused`. */
@@ -157,6 +163,7 @@ export class Connection {
     this.#refusal = null;
     const generation = { number: ++this.#count, ready: item, mux };
     this.#generation = generation;
+    this.#lastReady = item;
     this.#set("connected");
     // A listener may have stopped the connection just now.
     if (this.#generation !== generation) return;

@@ -14,8 +14,8 @@ import { RemoteStream } from "./remote-stream";
 export const PAGE_MESSAGES = 50;
 
 export interface EventStreamHandler {
-  /** A snapshot came; called before its `replace` is published. */
-  snapshot?(snapshot: FollowSnapshot): void;
+  /** A snapshot came, perhaps of a new process; called before its `replace` is published. */
+  snapshot?(snapshot: FollowSnapshot, newProcess: boolean): void;
   change(change: Change): void;
   failed(error: RemoteError): void;
 }
@@ -56,9 +56,15 @@ export class EventStream {
         return { address: this.#address, maxMessages: PAGE_MESSAGES };
       },
       item: (item) => {
-        if (item.type === "event") this.#run(this.journal.live(eventEntry(item.event)));
-        else if (item.type === "snapshot") this.#snapshot(item);
+        if (item.type === "event") {
+          this.#stream.accept();
+          this.#run(this.journal.live(eventEntry(item.event)));
+        } else if (item.type === "snapshot") this.#snapshot(item);
         else throw protocolError("the stream sent an unknown item");
+      },
+      interrupted: (error) => {
+        // What cannot be supplied from the cursor on is not asked for again.
+        if (error.code === "gateway/overflow") this.#mayResume = false;
       },
       recover: (error) => {
         const retry = this.#resuming && error.code === "gateway/bad-request";
@@ -104,7 +110,8 @@ export class EventStream {
       hasMore,
       newProcess: this.#newProcess,
     });
-    if (this.journal.phase === "live") this.#handler.snapshot?.(snapshot);
+    this.#mayResume = true;
+    if (this.journal.phase === "live") this.#handler.snapshot?.(snapshot, this.#newProcess);
     this.#run(effects);
   }
 
@@ -116,7 +123,7 @@ export class EventStream {
   #run(effects: Effect[]): void {
     for (const effect of effects) {
       if (effect.kind === "publish") this.#handler.change(effect.change);
-      else if (effect.kind === "accept") this.#stream?.accept();
+      else if (effect.kind === "accept") this.#stream.accept(!this.#resuming);
       else if (effect.kind === "fail") this.#fail(effect.error);
       else this.#repair(effect.token, effect.throughSeq);
     }

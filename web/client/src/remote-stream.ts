@@ -14,8 +14,8 @@ export interface RemoteStreamHandler<N extends StreamName> {
   request(generation: Generation): StreamOperations[N]["request"];
   /** The next item. Throwing ends the stream. */
   item(item: StreamOperations[N]["response"], generation: Generation): void;
-  /** The line broke; the stream will be opened again. */
-  interrupted?(): void;
+  /** The stream broke; it may be opened again. */
+  interrupted?(error: RemoteError): void;
   /** May turn a failure into one more opening by returning true. */
   recover?(error: RemoteError): boolean;
   /** The stream is over. */
@@ -46,10 +46,13 @@ export class RemoteStream<N extends StreamName> {
     this.#wait();
   }
 
-  /** The opening value was good: the next broken line gets its retry again. */
-  accept(): void {
+  /**
+   * The opening was good. With `proven` the next broken line gets its retry again; without, the
+   * Host has not sent anything yet and must not be asked for ever.
+   */
+  accept(proven = true): void {
     this.#accepted = true;
-    this.#attempt = 0;
+    if (proven) this.#attempt = 0;
   }
 
   /** Opens the stream afresh. */
@@ -119,7 +122,7 @@ export class RemoteStream<N extends StreamName> {
       else this.#fail(error);
       return;
     }
-    this.#handler.interrupted?.();
+    this.#handler.interrupted?.(error);
     const alive = this.#connection.generation === generation && !generation.mux.closed;
     if (!alive) {
       this.#attempt = 0;

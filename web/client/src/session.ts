@@ -104,9 +104,11 @@ export class SessionObject {
     const { connection, call, control } = this.#services;
     const address = { kind: "session", sessionId: this.sessionId } as const;
     const stream: EventStream = new EventStream(connection, call, address, {
-      snapshot: (snapshot) => {
+      snapshot: (snapshot, newProcess) => {
         this.#header = snapshot.header;
-        control.projections(this.sessionId).baseline(snapshot.projections);
+        const store = control.projections(this.sessionId);
+        if (newProcess) store.controlBaseline(snapshot.projections);
+        else store.baseline(snapshot.projections);
       },
       change: (change) => {
         if (this.#stream === stream) this.#apply(change);

@@ -1,58 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { type ClientFrame, Connection, RemoteStream, type Socket } from "../src";
-
-/** A socket whose other end is the test. */
-class FakeSocket implements Socket {
-  onopen: (() => void) | null = null;
-  onclose: (() => void) | null = null;
-  onmessage: ((event: { data: unknown }) => void) | null = null;
-  sent: ClientFrame[] = [];
-  send(text: string): void {
-    this.sent.push(JSON.parse(text));
-  }
-  close(): void {
-    this.onclose?.();
-  }
-  say(frame: object): void {
-    this.onmessage?.({ data: JSON.stringify(frame) });
-  }
-  /** The id of the last stream that was opened at `endpoint`. */
-  stream(endpoint: string): string {
-    const open = this.sent.findLast(
-      (frame) => frame.type === "open" && frame.endpoint === endpoint,
-    );
-    return open?.streamId ?? "";
-  }
-  hello(generation: string): void {
-    this.onopen?.();
-    const value = {
-      type: "ready",
-      clientId: "c",
-      protocol: { name: "orrery", major: 1, minor: 0 },
-      capabilities: [],
-      hostId: "h",
-      generation,
-      home: "/",
-    };
-    this.say({ type: "item", streamId: this.stream("host/hello"), value });
-  }
-}
+import { RemoteStream } from "../src";
+import { fakeConnection } from "./fakes";
 
 const setUp = () => {
-  const sockets: FakeSocket[] = [];
-  const timers: Array<() => void> = [];
-  const connection = new Connection({
-    socket: () => {
-      const socket = new FakeSocket();
-      sockets.push(socket);
-      return socket;
-    },
-    random: () => 0,
-    setTimer: (run) => timers.push(run) - 1,
-    clearTimer: (timer) => {
-      timers[timer as number] = () => {};
-    },
-  });
+  const fake = fakeConnection();
+  const { connection, last } = fake;
   const states: string[] = [];
   connection.changed.subscribe(() => states.push(connection.state));
   const log: string[] = [];
@@ -66,9 +18,8 @@ const setUp = () => {
   });
   connection.start();
   stream.start();
-  const last = () => sockets.at(-1) as FakeSocket;
-  const control = () => last().stream("session/control");
-  return { sockets, timers, connection, states, stream, log, last, control };
+  const control = () => last().opening("session/control").streamId;
+  return { ...fake, states, stream, log, control };
 };
 
 describe("a connection", () => {
@@ -97,7 +48,7 @@ describe("a connection", () => {
     last().onopen?.();
     const protocol = { name: "orrery", major: 99, minor: 0 };
     const value = { type: "ready", protocol, capabilities: [] };
-    last().say({ type: "item", streamId: last().stream("host/hello"), value });
+    last().say({ type: "item", streamId: last().opening("host/hello").streamId, value });
     expect(connection.state).toBe("refused");
     expect(connection.refusal?.code).toBe("client/protocol-version");
   });

@@ -1,9 +1,10 @@
-//! What is generated from the table: an OpenAPI document and TypeScript types.
+//! What is generated from the table: an OpenAPI document, TypeScript types, a reference page.
 //!
-//! Both are text and the same for the same types, so that a stale file is seen by comparing.
+//! All are text and the same for the same types, so that a stale file is seen by comparing.
 //! Leaves to `xtask`: where the files lie.
 
 mod openapi;
+mod reference;
 mod typescript;
 
 use schemars::SchemaGenerator;
@@ -57,6 +58,11 @@ pub fn typescript() -> String {
     typescript::emit(&Contract::collect())
 }
 
+/// The reference page in Markdown, as text that ends with a newline.
+pub fn reference() -> String {
+    reference::emit(&Contract::collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -99,6 +105,24 @@ mod tests {
         );
         assert!(text.contains("  turn: number | null;"), "{text}");
         assert!(!text.contains("bigint"));
+    }
+
+    #[test]
+    fn the_reference_page_says_what_is_not_offered() {
+        let text = reference();
+        let section = |name: &str| {
+            let start = text.find(&format!("### `{name}`")).unwrap_or_default();
+            text.get(start..)
+                .unwrap_or_default()
+                .split("###")
+                .nth(1)
+                .unwrap_or_default()
+                .to_owned()
+        };
+        assert!(section("session/search").contains("not offered"));
+        assert!(!section("session/prompt").contains("not offered"));
+        assert!(section("session/prompt").contains("| `clientTimeZone` | optional |"));
+        assert!(text.contains("| `gateway/overflow` | 503 | yes |"));
     }
 
     #[test]

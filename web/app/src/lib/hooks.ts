@@ -14,6 +14,7 @@ import {
   useCallback,
   useContext,
   useEffect,
+  useRef,
   useState,
   useSyncExternalStore,
 } from "react";
@@ -50,6 +51,12 @@ export function useTranscript(session: SessionObject): TranscriptView {
 export function useInteractions(sessionId: string): readonly Interaction[] {
   const { control } = useClient();
   return useSyncExternalStore(control.changed.subscribe, () => control.interactions(sessionId));
+}
+
+/** Why the control stream is over; null while it is not. */
+export function useControlError(): RemoteError | null {
+  const { control } = useClient();
+  return useSyncExternalStore(control.changed.subscribe, () => control.error);
 }
 
 /** The projections of a session; the same object until one changes. */
@@ -101,8 +108,20 @@ const loadWorkspaces = async (client: OrreryClient): Promise<readonly Workspace[
 
 export function useWorkspaces(): Loaded<readonly Workspace[]> {
   const loaded = useLoaded(loadWorkspaces);
-  const { reload } = loaded;
+  const { reload, value } = loaded;
+  const { items } = useCatalogue();
+  const asked = useRef("");
   useEffect(() => workspacesChanged.subscribe(reload), [reload]);
+  // Somebody else may have added a folder: a row then names a workspace that is not known here.
+  const unknown = value
+    ? items.find((row) => row.workspaceId && !value.some((w) => w.workspaceId === row.workspaceId))
+    : undefined;
+  const unknownId = unknown?.workspaceId ?? "";
+  useEffect(() => {
+    if (unknownId === "" || asked.current === unknownId) return;
+    asked.current = unknownId;
+    reload();
+  }, [unknownId, reload]);
   return loaded;
 }
 
@@ -117,10 +136,13 @@ function readPlace(): Place {
 
 const placeChanged = new Emitter();
 let place = readPlace();
-addEventListener("hashchange", () => {
+
+function arrive(): void {
   place = readPlace();
   placeChanged.emit();
-});
+}
+addEventListener("hashchange", arrive);
+addEventListener("popstate", arrive);
 
 export function usePlace(): Place {
   return useSyncExternalStore(placeChanged.subscribe, () => place);
@@ -129,7 +151,11 @@ export function usePlace(): Place {
 export function go(to: Place): void {
   const id = to.kind === "session" ? to.id : (to.cwd ?? "");
   const head = to.kind === "session" ? "s" : "new";
-  location.hash = id ? `#/${head}/${encodeURIComponent(id)}` : `#/${head}`;
+  const hash = id ? `#/${head}/${encodeURIComponent(id)}` : `#/${head}`;
+  if (hash === location.hash) return;
+  // Unlike setting the hash this takes effect at once, not with a later event.
+  history.pushState(null, "", hash);
+  arrive();
 }
 
 /** The present time, renewed every so often. */

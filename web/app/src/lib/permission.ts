@@ -1,5 +1,5 @@
 /** Words for the permission presets. */
-import { fields, text } from "../transcript/content";
+import { fields, list, text } from "../transcript/content";
 
 export interface Permission {
   id: string;
@@ -31,6 +31,10 @@ export function permissionOf(
   logged: string | undefined,
 ): Permission {
   const projected = projections.permissions;
-  const id = text(projected) ?? text(fields(projected).preset) ?? logged ?? "workspace-write";
-  return PRESETS[id] ?? { id, label: id, detail: "A preset of this Host." };
+  const id = text(fields(projected).currentValue) ?? logged ?? "workspace-write";
+  const own = list(fields(projected).options)
+    .map(fields)
+    .find((option) => option.value === id);
+  const words = { id, label: text(own?.name) ?? id, detail: text(own?.description) ?? "" };
+  return PRESETS[id] ?? words;
 }

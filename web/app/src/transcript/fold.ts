@@ -2,7 +2,7 @@
  * The fold of log entries into rows. Rows are replaced, never changed, so that a row that stays the
  * same is not drawn again. Leaves to others: when to fold (`store`) and how a row looks (`views`).
  */
-import type { Entry, SessionWireEvent } from "@orrery/client";
+import type { Entry, ModelChoice, SessionWireEvent } from "@orrery/client";
 import { blockText, type Fields, fields, list, number, text } from "./content";
 import type { AssistantNode, Block, Node, ToolNode, TranscriptView, UserNode } from "./model";
 import { endNotice, retryNotice } from "./notices";
@@ -15,7 +15,7 @@ export class TranscriptFold {
   #turnStart: number | undefined;
   #usage = { input: 0, output: 0 };
   #permission: string | undefined;
-  #model: { provider: string; model: string } | undefined;
+  #model: ModelChoice | undefined;
   #approvals = new Map<string, string>();
   #asked = new Map<string, { id: string; reason: string | undefined; outcome: undefined }>();
   #view: TranscriptView | null = null;
@@ -88,13 +88,12 @@ export class TranscriptFold {
       case "permission/preset":
         this.#permission = text(data.preset) ?? this.#permission;
         break;
-      case "request/header": {
-        const config = fields(fields(data.header).config);
-        const provider = text(config.provider);
-        const model = text(config.model);
-        if (provider && model) this.#model = { provider, model };
+      case "request/header":
+        this.#model = usedModel(fields(data.header)) ?? this.#model;
         break;
-      }
+      case "model/selection":
+        this.#model = choiceOf(data) ?? this.#model;
+        break;
       default:
         break;
     }
@@ -326,6 +325,21 @@ export class TranscriptFold {
     this.#index.set(node.key, this.#nodes.length);
     this.#nodes.push(node);
   }
+}
+
+/** The model of a request; an effort that nobody chose is left out. */
+function usedModel(header: Fields): ModelChoice | undefined {
+  const choice = choiceOf(fields(header.config));
+  if (!choice || fields(header.adapterDefaults).reasoningEffort !== true) return choice;
+  return { provider: choice.provider, model: choice.model };
+}
+
+function choiceOf(data: Fields): ModelChoice | undefined {
+  const provider = text(data.provider);
+  const model = text(data.model);
+  if (!provider || !model) return undefined;
+  const reasoningEffort = text(data.reasoningEffort);
+  return { provider, model, ...(reasoningEffort ? { reasoningEffort } : {}) };
 }
 
 function stepKey(data: Fields): string {

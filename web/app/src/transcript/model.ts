@@ -1,4 +1,5 @@
 /** What a conversation shows: rows derived from the log, in its order. */
+import type { ModelChoice } from "@orrery/client";
 
 export interface TextBlock {
   kind: "text" | "reasoning";
@@ -94,6 +95,6 @@ export interface TranscriptView {
   readonly rpcIds: ReadonlySet<string>;
   /** The permission preset that the window mentions last. */
   readonly permission: string | undefined;
-  /** The model that answered last. */
-  readonly model: { provider: string; model: string } | undefined;
+  /** The model that the window chose or used last. */
+  readonly model: ModelChoice | undefined;
 }

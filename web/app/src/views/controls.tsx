@@ -74,7 +74,8 @@ export function Menu({ label, items }: { label: string; items: readonly MenuItem
     buttons.at((at + step + buttons.length) % buttons.length)?.focus();
   };
   return (
-    <div className={`menu ${open ? "open" : ""}`} ref={box}>
+    // biome-ignore lint/a11y/noStaticElementInteractions: the keys belong to the button and its list
+    <div className={`menu ${open ? "open" : ""}`} ref={box} onKeyDown={open ? move : undefined}>
       <button
         type="button"
         className="icon-button"
@@ -86,7 +87,7 @@ export function Menu({ label, items }: { label: string; items: readonly MenuItem
         <Icon name="more" />
       </button>
       {open && (
-        <div className="menu-list" role="menu" aria-label={label} onKeyDown={move} tabIndex={-1}>
+        <div className="menu-list" role="menu" aria-label={label}>
           {items.map((item) => (
             <button
               key={item.label}

@@ -1,12 +1,14 @@
 /** One session: its rows, what it asks, what waits, and where a person types. */
 import type { ModelChoice, SessionObject, SessionSummary } from "@orrery/client";
-import { asRemoteError, type RemoteError } from "@orrery/client";
+import { asRemoteError, businessError, type RemoteError } from "@orrery/client";
 import { memo, type ReactNode, useCallback, useEffect, useMemo, useState } from "react";
+import { followSession } from "../lib/follow";
 import { forkSession } from "../lib/fork";
 import {
   useCatalogue,
   useClient,
   useConnection,
+  useControlError,
   useInteractions,
   useProjections,
   useSession,
@@ -14,6 +16,7 @@ import {
 } from "../lib/hooks";
 import { permissionOf } from "../lib/permission";
 import { titleOf } from "../lib/title";
+import { fields } from "../transcript/content";
 import type { Node, ToolNode } from "../transcript/model";
 import { Composer } from "./composer";
 import { ErrorLine, Spinner } from "./controls";
@@ -42,19 +45,30 @@ export function Conversation({ session, onMenu }: ConversationProps): ReactNode 
   const transcript = useTranscript(session);
   const projections = useProjections(sessionId);
   const interactions = useInteractions(sessionId);
+  const controlError = useControlError();
   const models = useModelCatalog();
   const [error, setError] = useState<RemoteError | null>(null);
-  useEffect(() => session.open(), [session]);
+  useEffect(() => followSession(session), [session]);
+  useEffect(
+    () =>
+      client.connection.news.subscribe(({ event, args }) => {
+        const { sessionId: about, message } = fields(args);
+        if (event !== "session/error" || about !== sessionId) return;
+        setError(businessError({ code: event, message: String(message) }));
+      }),
+    [client, sessionId],
+  );
 
   const running = isRunning(row, transcript.openTurn);
   const title = titleOf(projections, row);
-  const choice = nextModel(projections, models.value);
+  const choice = nextModel(projections, transcript.model, models.value);
   const pendingCalls = useMemo(() => {
     const pending = interactions.filter((one) => one.state === "pending");
     return new Set(pending.map(({ request }) => ("toolName" in request ? request.callId : "")));
   }, [interactions]);
   const asks = interactions.some((one) => one.state === "pending");
-  useDocumentTitle(title ?? "New session", asks);
+  const heading = title ?? (row || view.openState !== "error" ? "New session" : "Session");
+  useDocumentTitle(heading, asks);
 
   const fork = useCallback(
     async (atSeq?: number) => setError(await forkSession(client, sessionId, title, atSeq)),
@@ -74,7 +88,7 @@ export function Conversation({ session, onMenu }: ConversationProps): ReactNode 
   return (
     <main className="main">
       <Header
-        title={title ?? "New session"}
+        title={heading}
         cwd={row?.cwd ?? session.header?.cwd}
         onMenu={onMenu}
         onRename={(next) => void session.rename(next)}
@@ -90,8 +104,15 @@ export function Conversation({ session, onMenu }: ConversationProps): ReactNode 
       {!gone && (
         <div className="dock">
           <div className="column">
-            <DemoBanner choice={choice} />
+            <DemoBanner choice={choice} short />
             {error && <ErrorLine error={error} onDismiss={() => setError(null)} />}
+            {controlError && (
+              <ErrorLine
+                what="Requests and queues are not up to date."
+                error={controlError}
+                onRetry={() => location.reload()}
+              />
+            )}
             {view.failure && (
               <ErrorLine
                 what={FAILED[view.failure.op]}
@@ -175,8 +196,9 @@ function Rows({ session, cwd, running, pendingCalls, onFork }: RowsProps): React
   }, [view.openState, toBottom]);
 
   const loadOlder = () => {
-    follow.holdPlace();
-    void session.loadOlder();
+    const letGo = follow.holdPlace();
+    // One frame later, when what came is drawn.
+    void session.loadOlder().finally(() => requestAnimationFrame(letGo));
   };
   const empty = view.openState === "open" && nodes.length === 0 && echoes.length === 0;
   return (

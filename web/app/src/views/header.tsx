@@ -46,7 +46,7 @@ export function Header({ title, cwd, onMenu, onRename, onFork }: HeaderProps): R
       {cwd && (
         <span className="cwd" title={cwd}>
           <Icon name="folder" size={13} />
-          {tilde(cwd, connection.generation?.ready.home)}
+          {tilde(cwd, connection.lastReady?.home)}
         </span>
       )}
       <span className="head-space" />

@@ -101,7 +101,7 @@ function Approval({ toolName, reason, node, busy, onAnswer }: ApprovalProps): Re
       <header className="interaction-head">
         <Icon name="lock" size={16} />
         <strong>Allow {toolName === "bash" ? "this command" : `“${toolName}”`}?</strong>
-        {reason && <span>{reason}</span>}
+        {reason && !(node && toolName === "bash") && <span>{reason}</span>}
       </header>
       {node && (
         <div className="interaction-call">

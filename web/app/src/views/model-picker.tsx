@@ -1,7 +1,7 @@
 /** The next model: which providers offer what, how much it should think, what failed to answer. */
 import type { ModelCatalog, ModelChoice, ModelInfo, OrreryClient } from "@orrery/client";
-import { type ReactNode, useCallback, useState } from "react";
-import { type Loaded, useLoaded } from "../lib/hooks";
+import { type ReactNode, useCallback, useEffect, useState } from "react";
+import { type Loaded, useClient, useLoaded } from "../lib/hooks";
 import { fields, text } from "../transcript/content";
 import { useDismiss } from "./controls";
 import { Icon } from "./icons";
@@ -10,12 +10,23 @@ const loadCatalog = (client: OrreryClient): Promise<ModelCatalog> =>
   client.call("session/modelCatalog", {});
 
 export function useModelCatalog(): Loaded<ModelCatalog> {
-  return useLoaded(loadCatalog);
+  const { connection } = useClient();
+  const loaded = useLoaded(loadCatalog);
+  const { reload } = loaded;
+  useEffect(
+    () =>
+      connection.news.subscribe(({ event }) => {
+        if (event === "llm/changed" || event === "settings/changed") reload();
+      }),
+    [connection, reload],
+  );
+  return loaded;
 }
 
-/** What the next request of a session uses. */
+/** What the next request of a session uses, from the freshest source that tells. */
 export function nextModel(
   projections: Readonly<Record<string, unknown>>,
+  logged: ModelChoice | undefined,
   catalog: ModelCatalog | null,
 ): ModelChoice | null {
   const next = fields(fields(projections.modelSelection).next);
@@ -25,7 +36,7 @@ export function nextModel(
     const reasoningEffort = text(next.reasoningEffort);
     return { provider, model, ...(reasoningEffort ? { reasoningEffort } : {}) };
   }
-  return catalog?.default ?? null;
+  return logged ?? catalog?.default ?? null;
 }
 
 function find(catalog: ModelCatalog | null, choice: ModelChoice | null): ModelInfo | undefined {
@@ -69,7 +80,7 @@ export function ModelPicker({ loaded, choice, onChoose }: ModelPickerProps): Rea
         <div className="popover" role="dialog" aria-label="Choose a model">
           {catalog?.groups.map((group) => (
             <section key={group.id} aria-label={group.name}>
-              <h3>{group.name}</h3>
+              <h2>{group.name}</h2>
               {group.models.map((model) => (
                 <ModelOption
                   key={model.id}

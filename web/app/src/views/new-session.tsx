@@ -29,16 +29,19 @@ export function NewSession({ cwd, onMenu, onAddFolder }: NewSessionProps): React
   const folder = cwd ?? folders[0] ?? null;
   const [choice, setChoice] = useState<ModelChoice | null>(null);
   const [error, setError] = useState<RemoteError | null>(null);
-  const model = choice ?? nextModel(NOTHING, models.value);
-  // The same id for each try, so that a retry makes no second session.
-  const sessionId = useRef(`session-${mintRequestId()}`);
+  const model = choice ?? nextModel(NOTHING, undefined, models.value);
+  // The same id for each try in one folder, so that a retry makes no second session.
+  const identity = useRef<{ folder: string | null; id: string } | null>(null);
   useEffect(() => {
     document.title = "New session · Orrery";
   }, []);
 
   const start = async (text: string, mode: DeliveryMode): Promise<boolean> => {
     setError(null);
-    const id = sessionId.current;
+    if (identity.current?.folder !== folder || identity.current === null) {
+      identity.current = { folder, id: `session-${mintRequestId()}` };
+    }
+    const { id } = identity.current;
     try {
       const where = folder === null ? {} : { cwd: folder };
       await client.call("session/create", { sessionId: id, ...where });
@@ -115,7 +118,7 @@ function FolderChoice({ folder, folders, onAdd }: FolderChoiceProps): ReactNode 
   const [open, setOpen] = useState(false);
   const close = useCallback(() => setOpen(false), []);
   const box = useDismiss(open, close);
-  const home = connection.generation?.ready.home;
+  const home = connection.lastReady?.home;
   if (folders.length === 0) {
     return (
       <button type="button" className="button" onClick={onAdd} data-testid="choose-folder">

@@ -11,8 +11,8 @@ export interface Following {
   atBottom: boolean;
   toBottom: (smooth?: boolean) => void;
   onScroll: () => void;
-  /** Called before older rows are asked for. */
-  holdPlace: () => void;
+  /** Called before older rows are asked for; the result lets go when none came. */
+  holdPlace: () => () => void;
 }
 
 /** `firstKey` names the oldest row: when it changes, older rows have come above. */
@@ -20,7 +20,7 @@ export function useFollowing(firstKey: string | undefined): Following {
   const scroller = useRef<HTMLDivElement>(null);
   const content = useRef<HTMLDivElement>(null);
   const following = useRef(true);
-  const held = useRef<{ height: number; top: number } | null>(null);
+  const held = useRef<{ row: Element; top: number } | null>(null);
   const lastTop = useRef(0);
   const [atBottom, setAtBottom] = useState(true);
 
@@ -45,14 +45,20 @@ export function useFollowing(firstKey: string | undefined): Following {
   }, []);
 
   const holdPlace = useCallback(() => {
-    const element = scroller.current;
-    if (element) held.current = { height: element.scrollHeight, top: element.scrollTop };
+    const frame = scroller.current?.getBoundingClientRect().top ?? 0;
+    const rows = [...(content.current?.children ?? [])].filter((one) => one.tagName !== "BUTTON");
+    const row = rows.find((one) => one.getBoundingClientRect().bottom > frame);
+    held.current = row ? { row, top: row.getBoundingClientRect().top } : null;
+    return () => {
+      held.current = null;
+    };
   }, []);
 
   useLayoutEffect(() => {
     const element = scroller.current;
     if (!element || !held.current) return;
-    element.scrollTop = held.current.top + element.scrollHeight - held.current.height;
+    const { row, top } = held.current;
+    element.scrollTop += row.getBoundingClientRect().top - top;
     held.current = null;
   }, [firstKey]);
 

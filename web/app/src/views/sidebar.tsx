@@ -18,7 +18,8 @@ import { Icon, Logo } from "./icons";
 import { SessionRow } from "./session-row";
 import { ThemeSwitch } from "./theme-switch";
 
-const SHOWN = 6;
+/** How many rows of a folder are shown at first, besides those that are busy or looked at. */
+const SHOWN = 8;
 
 interface Group {
   key: string;
@@ -108,7 +109,15 @@ export function Sidebar({ onAddFolder, onNavigate }: SidebarProps): ReactNode {
           shown={shown.length}
           filter={filter}
         />
-        {catalogue.hasMore && <p className="side-note">Older sessions are not shown here.</p>}
+        {catalogue.hasMore && (
+          <button
+            type="button"
+            className="link-button more"
+            onClick={() => void client.catalogue.loadOlder()}
+          >
+            Load older sessions
+          </button>
+        )}
         {catalogue.diagnostics.length > 0 && <Diagnostics />}
       </div>
       <footer className="sidebar-foot">
@@ -168,7 +177,10 @@ function GroupSection({ group, now, current, unfold, onNew, onNavigate }: GroupP
   const [renaming, setRenaming] = useState(false);
   const [error, setError] = useState<RemoteError | null>(null);
   const { workspace } = group;
-  const rows = all || unfold ? group.rows : group.rows.slice(0, SHOWN);
+  const rows =
+    all || unfold
+      ? group.rows
+      : group.rows.filter((row, at) => at < SHOWN || row.running || row.sessionId === current);
   const hidden = group.rows.length - rows.length;
   const act = async (action: () => Promise<unknown>) => {
     setError(null);
@@ -187,7 +199,7 @@ function GroupSection({ group, now, current, unfold, onNew, onNavigate }: GroupP
   };
   return (
     <section className="group" aria-label={group.title}>
-      <header className="group-head" title={tilde(group.path, connection.generation?.ready.home)}>
+      <header className="group-head" title={tilde(group.path, connection.lastReady?.home)}>
         {renaming ? (
           <input
             className="inline-edit"

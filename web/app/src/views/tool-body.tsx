@@ -15,46 +15,68 @@ interface Description {
 }
 
 /** What was done to what, in a few words. */
-export function describe(node: ToolNode, args: Fields, cwd: string | undefined): Description {
+export function describe(
+  node: ToolNode,
+  args: Fields,
+  cwd: string | undefined,
+  waiting = false,
+): Description {
   const path = text(node.meta.path) ?? text(args.path) ?? text(args.file_path) ?? text(args.file);
   const place = path === undefined ? "" : relative(path, cwd);
-  const running = node.state === "running";
-  const word = (now: string, then: string) => (running ? now : then);
+  const refused = node.approval?.outcome === "rejected";
+  const word = (now: string, then: string, wish: string) => {
+    if (waiting || refused) return wish;
+    return node.state === "running" ? now : then;
+  };
   switch (node.name) {
     case "list":
       return {
         icon: "list",
-        verb: word("Listing", "Listed"),
+        verb: word("Listing", "Listed", "List"),
         target: place === "" || place === "." ? "./" : place,
       };
     case "read":
-      return { icon: "file", verb: word("Reading", "Read"), target: place, note: lineRange(node) };
+      return {
+        icon: "file",
+        verb: word("Reading", "Read", "Read"),
+        target: place,
+        note: lineRange(node),
+      };
     case "write":
       return {
         icon: "edit",
-        verb: word("Writing", "Wrote"),
+        verb: word("Writing", "Wrote", "Write"),
         target: place,
         note: diffStat(node, args),
       };
     case "edit":
       return {
         icon: "edit",
-        verb: word("Editing", "Edited"),
+        verb: word("Editing", "Edited", "Edit"),
         target: place,
         note: diffStat(node, args),
       };
     case "glob":
-      return { icon: "glob", verb: word("Finding", "Found"), target: text(args.pattern) ?? place };
+      return {
+        icon: "glob",
+        verb: word("Finding", "Found", "Find"),
+        target: text(args.pattern) ?? place,
+      };
     case "grep": {
       const where = place ? ` in ${place}` : "";
       const target = `${text(args.pattern) ?? ""}${where}`;
-      return { icon: "search", verb: word("Searching", "Searched"), target };
+      return { icon: "search", verb: word("Searching", "Searched", "Search"), target };
     }
     case "bash": {
       const command = text(args.command) ?? text(node.meta.command) ?? "";
       const code = number(node.meta.exitCode);
       const note = code !== undefined && code !== 0 ? `exit ${code}` : undefined;
-      return { icon: "terminal", verb: word("Running", "Ran"), target: firstLine(command), note };
+      return {
+        icon: "terminal",
+        verb: word("Running", "Ran", "Run"),
+        target: firstLine(command),
+        note,
+      };
     }
     default:
       return { icon: "bolt", verb: node.name, target: firstLine(summary(args)) };
@@ -146,10 +168,7 @@ function Output({ text: whole, empty }: { text: string; empty?: string | undefin
 
 function Diff({ diff }: { diff: string }): ReactNode {
   const [all, setAll] = useState(false);
-  const lines = diff
-    .replace(/\n$/, "")
-    .split("\n")
-    .filter((line) => !isFileLine(line));
+  const lines = diffLines(diff);
   const shown = all ? lines : lines.slice(0, 400);
   return (
     <div className="diff" role="img" aria-label="Changes">
@@ -168,8 +187,11 @@ function Diff({ diff }: { diff: string }): ReactNode {
   );
 }
 
-function isFileLine(line: string): boolean {
-  return line.startsWith("--- ") || line.startsWith("+++ ") || line.startsWith("\\ No newline");
+/** The lines of a diff without its head, which names the file once more. */
+export function diffLines(diff: string): string[] {
+  const lines = diff.replace(/\n$/, "").split("\n");
+  const hunk = lines.findIndex((line) => line.startsWith("@@"));
+  return lines.slice(Math.max(0, hunk)).filter((line) => !line.startsWith("\\ No newline"));
 }
 
 function lineClass(line: string): string {
@@ -181,7 +203,7 @@ function lineClass(line: string): string {
 function diffStat(node: ToolNode, args: Fields): string | undefined {
   const diff = diffOf(node, args);
   if (diff === undefined) return undefined;
-  const lines = diff.split("\n").filter((line) => !isFileLine(line));
+  const lines = diffLines(diff);
   const added = lines.filter((line) => line.startsWith("+")).length;
   const removed = lines.filter((line) => line.startsWith("-")).length;
   return `+${added} −${removed}`;

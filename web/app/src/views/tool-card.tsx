@@ -16,11 +16,11 @@ interface ToolCardProps {
 
 export const ToolCard = memo(function ToolCard({ node, cwd, waiting }: ToolCardProps) {
   const args = parseArgs(node.args);
-  const { icon, verb, target, note } = describe(node, args, cwd);
+  const { icon, verb, target, note } = describe(node, args, cwd, waiting);
   const diff = diffOf(node, args);
   const short = diff !== undefined && diff.split("\n").length <= 60;
   const [chosen, setChosen] = useState<boolean | null>(null);
-  const open = chosen ?? (node.state === "failed" || waiting || short);
+  const open = chosen ?? (!waiting && (node.state === "failed" || short));
   const refused = node.approval?.outcome === "rejected";
   return (
     <section
