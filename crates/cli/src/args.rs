@@ -1,0 +1,200 @@
+//! The command line as a type: commands, flags and their help. Completions and the reference page
+//! come from here too.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use orrery_host::config::ModelRef;
+use orrery_session::payload::SandboxMode;
+
+/// A durable host for coding agents: sessions that survive, in your browser and your terminal.
+///
+/// Data goes to standard output, everything else to standard error. Exit codes: 0 done, 1 failed,
+/// 2 usage or configuration, 3 interrupted, 4 refused by permission, 5 no model or key.
+#[derive(Debug, Parser)]
+#[command(name = "orrery", version, max_term_width = 100)]
+pub(crate) struct Arguments {
+    /// Keep configuration, data and state below this folder [default: ORRERY_HOME, otherwise the
+    /// XDG directories].
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(crate) home: Option<PathBuf>,
+
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Start the Host and open its page.
+    Web(Web),
+    /// Start the Host.
+    ///
+    /// Prints `listening on http://ADDRESS:PORT` to standard output once it accepts requests, and
+    /// the link that signs a browser in to standard error. SIGTERM and SIGINT save everything and
+    /// end it.
+    Serve(Serve),
+    /// Let an agent do one task, here in the terminal.
+    ///
+    /// The answer goes to standard output, what the agent does to standard error. Without a
+    /// terminal and without `--yes`, whatever needs approval is refused.
+    Run(Run),
+    /// Look at sessions.
+    #[command(subcommand)]
+    Sessions(Sessions),
+    /// Check folders, configuration, models, locks and every session log.
+    Doctor(Json),
+    /// Open the page of the Host that is running.
+    Open(Open),
+    /// Print a shell's completion script.
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+    /// Look at the configuration.
+    #[command(subcommand)]
+    Config(Config),
+    /// Print a reference page in Markdown.
+    #[command(hide = true)]
+    Reference {
+        /// The page.
+        page: Page,
+    },
+}
+
+/// Where the server listens.
+#[derive(Debug, Args)]
+pub(crate) struct Listen {
+    /// The address to listen on [default: server.host of the configuration, 127.0.0.1].
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) host: Option<IpAddr>,
+    /// The port to listen on, 0 for any [default: server.port of the configuration, 7317].
+    #[arg(long, value_name = "N")]
+    pub(crate) port: Option<u16>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Web {
+    #[command(flatten)]
+    pub(crate) listen: Listen,
+    /// Print the link, start no browser.
+    #[arg(long)]
+    pub(crate) no_open: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Serve {
+    #[command(flatten)]
+    pub(crate) listen: Listen,
+    /// Print `{"type":"listening","url":…}` in place of the line.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Run {
+    /// What to do; `-` reads it from standard input.
+    #[arg(value_name = "PROMPT")]
+    pub(crate) prompt: String,
+    /// The folder to work in [default: the current one].
+    #[arg(long, value_name = "DIR", conflicts_with = "session")]
+    pub(crate) cwd: Option<PathBuf>,
+    /// Continue this session.
+    #[arg(long, value_name = "ID")]
+    pub(crate) session: Option<String>,
+    /// The model to use.
+    #[arg(long, value_name = "PROVIDER/MODEL")]
+    pub(crate) model: Option<ModelRef>,
+    /// Allow whatever needs approval.
+    #[arg(long)]
+    pub(crate) yes: bool,
+    /// Print one history record a line, then the result.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// What the tools of the new session may touch.
+    #[arg(long, value_name = "PRESET", conflicts_with = "session")]
+    pub(crate) permission: Option<Permission>,
+}
+
+/// A permission preset on the command line.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Permission {
+    /// Nothing is written; commands ask.
+    ReadOnly,
+    /// Writes inside the folder are allowed; commands ask.
+    WorkspaceWrite,
+    /// Never asks.
+    DangerFullAccess,
+}
+
+impl From<Permission> for SandboxMode {
+    fn from(value: Permission) -> Self {
+        match value {
+            Permission::ReadOnly => Self::ReadOnly,
+            Permission::WorkspaceWrite => Self::WorkspaceWrite,
+            Permission::DangerFullAccess => Self::DangerFullAccess,
+        }
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Sessions {
+    /// List the sessions, newest first.
+    List(List),
+    /// Show what was said in a session.
+    Show(Show),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct List {
+    /// At most so many, 1 to 500.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=500))]
+    pub(crate) limit: Option<u32>,
+    /// Print the response object of `session/list`.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Show {
+    /// The session's id, or the beginning of one.
+    #[arg(value_name = "ID")]
+    pub(crate) session: String,
+    /// Print the response object of `session/page`, for the whole log.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Json {
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Open {
+    /// Print the link, start no browser.
+    #[arg(long)]
+    pub(crate) no_open: bool,
+    /// Print the response object of `host/launchLink`, start no browser.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Config {
+    /// Print the configuration with all defaults, as TOML.
+    Show(Json),
+    /// Print where the configuration file lies.
+    Path,
+}
+
+/// A reference page.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Page {
+    /// The configuration.
+    Config,
+    /// The command line.
+    Cli,
+}

@@ -1,0 +1,203 @@
+//! `orrery sessions`: which sessions there are, and what was said in them.
+//!
+//! Reads through a Host in this process. Looking never wakes a session and takes no lock, so it
+//! does not matter whether another Host runs.
+
+use std::path::PathBuf;
+
+use orrery_api::content::Address;
+use orrery_api::history::{FollowItem, FollowRequest, HistoryRecord, PageRequest, PageResponse};
+use orrery_api::session::{ListRequest, SessionSummary};
+use orrery_host::controller::Controller;
+use orrery_host::{Host, HostOptions};
+use orrery_session::{Event, SessionId, SessionSeq, SessionSeqCursor};
+use serde::Deserialize;
+
+use crate::args::{List, Sessions, Show};
+use crate::context::Context;
+use crate::output;
+use crate::report::Failure;
+use crate::transcript::{Piece, piece};
+
+/// Messages of a page; the whole log is fetched page by page.
+const PAGE_MESSAGES: u32 = 500;
+/// Rows of a list page when one session is looked for.
+const LOOK_UP_ROWS: u32 = 500;
+/// Characters of a title.
+const TITLE_WIDTH: usize = 60;
+
+pub(super) async fn sessions(context: Context, sessions: Sessions) -> Result<(), Failure> {
+    context.prepare()?;
+    let host = Host::start(HostOptions {
+        home: context.home,
+        config: context.config,
+        default_cwd: PathBuf::from("/"),
+    })?;
+    let done = match sessions {
+        Sessions::List(asked) => list(host.controller(), &asked).await,
+        Sessions::Show(asked) => show(host.controller(), &asked).await,
+    };
+    host.shutdown().await;
+    done
+}
+
+async fn list(controller: &Controller, asked: &List) -> Result<(), Failure> {
+    let request = ListRequest {
+        cursor: None,
+        limit: asked.limit,
+    };
+    let response = controller.list(request).await?;
+    if asked.json {
+        return output::json(&response);
+    }
+    let rows: Vec<Vec<String>> = response.items.iter().map(row).collect();
+    output::data(&output::table(&rows))?;
+    for diagnostic in &response.diagnostics {
+        output::say(&format!("! {}: {}", diagnostic.path, diagnostic.message));
+    }
+    match response.next_cursor {
+        _ if rows.is_empty() => output::say("there are no sessions yet"),
+        Some(_) => output::say("there are more; see --limit"),
+        None => {}
+    }
+    Ok(())
+}
+
+fn row(session: &SessionSummary) -> Vec<String> {
+    let title = title(session).unwrap_or_else(|| match session.blank {
+        true => "(nothing was said)".to_owned(),
+        false => "(no title)".to_owned(),
+    });
+    vec![
+        session.session_id.to_string(),
+        output::ago(session.updated_at.epoch_millis()),
+        output::short(&title, TITLE_WIDTH),
+        session.cwd.clone().unwrap_or_default(),
+    ]
+}
+
+fn title(session: &SessionSummary) -> Option<String> {
+    let value = session.projections.as_ref()?.values.get("title")?;
+    value.parse::<Option<String>>().ok()?
+}
+
+/// The session that an id, or the beginning of one, names.
+pub(super) async fn find(controller: &Controller, text: &str) -> Result<SessionId, Failure> {
+    let mut found: Vec<SessionId> = Vec::new();
+    let mut cursor = None;
+    loop {
+        let limit = Some(LOOK_UP_ROWS);
+        let page = controller.list(ListRequest { cursor, limit }).await?;
+        for session in page.items {
+            let id = session.session_id.as_str();
+            if id == text {
+                return Ok(session.session_id);
+            }
+            let bare = id.strip_prefix("session-").unwrap_or(id);
+            if !text.is_empty() && (id.starts_with(text) || bare.starts_with(text)) {
+                found.push(session.session_id);
+            }
+        }
+        cursor = page.next_cursor;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    match found.as_slice() {
+        [one] => Ok(one.clone()),
+        [] => Err(orrery_api::ApiError::session_not_found(text).into()),
+        many => {
+            let names: Vec<&str> = many.iter().take(5).map(SessionId::as_str).collect();
+            Err(Failure::Usage(format!(
+                "{} sessions begin with `{text}`: {}",
+                many.len(),
+                names.join(", ")
+            )))
+        }
+    }
+}
+
+async fn show(controller: &Controller, asked: &Show) -> Result<(), Failure> {
+    let session_id = find(controller, &asked.session).await?;
+    let address = Address::Session { session_id };
+    let records = whole_log(controller, &address).await?;
+    if asked.json {
+        return output::json(&PageResponse {
+            records,
+            has_more: false,
+        });
+    }
+    let mut text = String::new();
+    for record in &records {
+        // Packed rows are pieces of an answer whose whole follows.
+        let HistoryRecord::Event(record) = record else {
+            continue;
+        };
+        let Ok(event) = Event::from_json(record.event.text()) else {
+            continue;
+        };
+        match piece(&event) {
+            Some(Piece::Prompt(said)) => text.push_str(&format!("\n> {}\n\n", indent(&said))),
+            Some(Piece::Said(said)) => text.push_str(&format!("{}\n", said.trim_end())),
+            Some(Piece::Doing(line)) => text.push_str(&format!("{line}\n")),
+            Some(Piece::Speaking(_)) | None => {}
+        }
+    }
+    output::data(text.trim_start())
+}
+
+fn indent(text: &str) -> String {
+    text.trim_end().lines().collect::<Vec<_>>().join("\n> ")
+}
+
+/// Every record of a log, oldest first.
+async fn whole_log(
+    controller: &Controller,
+    address: &Address,
+) -> Result<Vec<HistoryRecord>, Failure> {
+    let strange = |why: String| Failure::Strange(why);
+    let mut feed = controller
+        .follow(FollowRequest {
+            address: address.clone(),
+            max_messages: Some(PAGE_MESSAGES),
+            after_seq: None,
+        })
+        .await?;
+    let first = feed.next().await?;
+    let item = serde_json::from_str(&first.json).map_err(|e| strange(e.to_string()))?;
+    let FollowItem::Snapshot(snapshot) = item else {
+        return Err(strange("it began in the middle".to_owned()));
+    };
+    let through_seq: SessionSeqCursor = snapshot.cursor;
+    let mut pages = vec![snapshot.records];
+    let mut has_more = snapshot.has_more;
+    while has_more {
+        let oldest = pages.last().and_then(|page| page.first());
+        let Some(before_seq) = oldest.and_then(seq_of) else {
+            break;
+        };
+        let page = controller
+            .page(PageRequest {
+                address: address.clone(),
+                through_seq,
+                before_seq: Some(before_seq),
+                max_messages: Some(PAGE_MESSAGES),
+            })
+            .await?;
+        has_more = page.has_more;
+        pages.push(page.records);
+    }
+    Ok(pages.into_iter().rev().flatten().collect())
+}
+
+fn seq_of(record: &HistoryRecord) -> Option<SessionSeq> {
+    #[derive(Deserialize)]
+    struct Head {
+        seq: SessionSeq,
+    }
+    let event = match record {
+        HistoryRecord::Event(record) => &record.event,
+        HistoryRecord::Chunks(record) => &record.event,
+    };
+    event.parse::<Head>().ok().map(|head| head.seq)
+}
