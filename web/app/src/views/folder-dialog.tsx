@@ -149,7 +149,7 @@ export function FolderDialog({ onClose, onChosen }: FolderDialogProps): ReactNod
           </li>
         ))}
         {listing && entries.length === 0 && (
-          <li className="side-note">{wanted ? "No folder matches." : "No folders in here."}</li>
+          <li className="side-note">{emptyWord(wanted !== "", listing.entries.length)}</li>
         )}
         {!listing && !error && (
           <li className="side-note">
@@ -179,6 +179,11 @@ export function FolderDialog({ onClose, onChosen }: FolderDialogProps): ReactNod
       </footer>
     </Dialog>
   );
+}
+
+function emptyWord(filtered: boolean, hidden: number): string {
+  if (filtered) return "No folder matches.";
+  return hidden > 0 ? "Only hidden folders in here." : "No folders in here.";
 }
 
 function Crumbs({ path, onOpen }: { path: string; onOpen: (path: string) => void }): ReactNode {
