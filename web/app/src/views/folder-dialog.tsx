@@ -2,6 +2,7 @@
 import type { ListDirectoryResponse, Workspace } from "@orrery/client";
 import { asRemoteError, type RemoteError } from "@orrery/client";
 import { type ReactNode, useCallback, useEffect, useRef, useState } from "react";
+import { untilde } from "../lib/format";
 import { announceWorkspaces, useClient } from "../lib/hooks";
 import { Dialog, ErrorLine, IconButton, Spinner } from "./controls";
 import { Icon } from "./icons";
@@ -12,7 +13,7 @@ interface FolderDialogProps {
 }
 
 export function FolderDialog({ onClose, onChosen }: FolderDialogProps): ReactNode {
-  const { call } = useClient();
+  const { call, connection } = useClient();
   const [listing, setListing] = useState<ListDirectoryResponse | null>(null);
   const [error, setError] = useState<RemoteError | null>(null);
   const [busy, setBusy] = useState(false);
@@ -23,7 +24,8 @@ export function FolderDialog({ onClose, onChosen }: FolderDialogProps): ReactNod
   const filterBox = useRef<HTMLInputElement>(null);
 
   const open = useCallback(
-    async (path: string | undefined) => {
+    async (typed: string | undefined) => {
+      const path = typed === undefined ? undefined : untilde(typed, connection.lastReady?.home);
       const mine = ++asked.current;
       setError(null);
       try {
@@ -37,7 +39,7 @@ export function FolderDialog({ onClose, onChosen }: FolderDialogProps): ReactNod
         if (mine === asked.current) setError(asRemoteError(thrown));
       }
     },
-    [call],
+    [call, connection],
   );
   useEffect(() => void open(undefined), [open]);
 
