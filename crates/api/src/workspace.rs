@@ -33,7 +33,7 @@ pub struct WorkspaceListResponse {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct WorkspaceAddRequest {
-    /// An absolute path of an existing folder; `~` stands for the home folder.
+    /// An absolute path of an existing folder.
     pub path: String,
 }
 
@@ -84,7 +84,7 @@ pub struct WorkspaceRemoveResponse {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct ListDirectoryRequest {
-    /// An absolute path; `~` stands for the home folder, which is also what an absent path means.
+    /// An absolute path; the folder that new sessions get by default when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
 }
@@ -96,7 +96,7 @@ pub struct ListDirectoryResponse {
     pub path: String,
     /// The folder above; `null` at the root.
     pub parent: Option<String>,
-    /// Its folders by name, those whose name starts with a dot last.
+    /// Its folders by name.
     pub entries: Vec<DirectoryEntry>,
     /// Whether there are more than these.
     pub truncated: bool,

@@ -1,6 +1,6 @@
 import { renderToStaticMarkup } from "react-dom/server";
 import { describe, expect, it } from "vitest";
-import { ago, amount, duration, relative, tilde } from "../src/lib/format";
+import { ago, amount, duration, relative, tilde, untilde } from "../src/lib/format";
 import { permissionOf } from "../src/lib/permission";
 import { Markdown } from "../src/views/markdown";
 import { plain } from "../src/views/tool-body";
@@ -51,6 +51,11 @@ describe("words", () => {
     expect([tilde("/home/x/a", "/home/x"), tilde("/home/xy", "/home/x"), tilde("/a", "/")]).toEqual(
       ["~/a", "/home/xy", "/a"],
     );
+    expect([untilde("~/a", "/home/x"), untilde("~", "/home/x"), untilde("~b", "/home/x")]).toEqual([
+      "/home/x/a",
+      "/home/x",
+      "~b",
+    ]);
     expect(relative("/p/src/a.rs", "/p")).toBe("src/a.rs");
   });
 

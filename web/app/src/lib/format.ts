@@ -40,6 +40,12 @@ export function tilde(path: string, home: string | undefined): string {
   return path.startsWith(`${home}/`) ? `~${path.slice(home.length)}` : path;
 }
 
+/** A typed path with the home folder for `~`. */
+export function untilde(path: string, home: string | undefined): string {
+  if (!home || !/^~(\/|$)/.test(path)) return path;
+  return home + path.slice(1);
+}
+
 /** A path as seen from the session's folder. */
 export function relative(path: string, cwd: string | undefined): string {
   return cwd && path.startsWith(`${cwd}/`) ? path.slice(cwd.length + 1) : path;

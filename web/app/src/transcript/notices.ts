@@ -48,6 +48,8 @@ function aborted(
       return notice("info", "Stopped", "You stopped this turn.");
     case "parent":
       return notice("info", "Stopped", "The session above stopped this turn.");
+    case "disposed":
+      return notice("warn", "Stopped", "The Host was shut down during this turn.");
     case "hook":
       return notice("warn", "Stopped by a hook", text(reason.reason) ?? "");
     default:

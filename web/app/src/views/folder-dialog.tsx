@@ -2,6 +2,7 @@
 import type { ListDirectoryResponse, Workspace } from "@orrery/client";
 import { asRemoteError, type RemoteError } from "@orrery/client";
 import { type ReactNode, useCallback, useEffect, useRef, useState } from "react";
+import { untilde } from "../lib/format";
 import { announceWorkspaces, useClient } from "../lib/hooks";
 import { Dialog, ErrorLine, IconButton, Spinner } from "./controls";
 import { Icon } from "./icons";
@@ -12,7 +13,7 @@ interface FolderDialogProps {
 }
 
 export function FolderDialog({ onClose, onChosen }: FolderDialogProps): ReactNode {
-  const { call } = useClient();
+  const { call, connection } = useClient();
   const [listing, setListing] = useState<ListDirectoryResponse | null>(null);
   const [error, setError] = useState<RemoteError | null>(null);
   const [busy, setBusy] = useState(false);
@@ -23,7 +24,8 @@ export function FolderDialog({ onClose, onChosen }: FolderDialogProps): ReactNod
   const filterBox = useRef<HTMLInputElement>(null);
 
   const open = useCallback(
-    async (path: string | undefined) => {
+    async (typed: string | undefined) => {
+      const path = typed === undefined ? undefined : untilde(typed, connection.lastReady?.home);
       const mine = ++asked.current;
       setError(null);
       try {
@@ -37,7 +39,7 @@ export function FolderDialog({ onClose, onChosen }: FolderDialogProps): ReactNod
         if (mine === asked.current) setError(asRemoteError(thrown));
       }
     },
-    [call],
+    [call, connection],
   );
   useEffect(() => void open(undefined), [open]);
 
@@ -149,7 +151,7 @@ export function FolderDialog({ onClose, onChosen }: FolderDialogProps): ReactNod
           </li>
         ))}
         {listing && entries.length === 0 && (
-          <li className="side-note">{wanted ? "No folder matches." : "No folders in here."}</li>
+          <li className="side-note">{emptyWord(wanted !== "", listing.entries.length)}</li>
         )}
         {!listing && !error && (
           <li className="side-note">
@@ -179,6 +181,11 @@ export function FolderDialog({ onClose, onChosen }: FolderDialogProps): ReactNod
       </footer>
     </Dialog>
   );
+}
+
+function emptyWord(filtered: boolean, hidden: number): string {
+  if (filtered) return "No folder matches.";
+  return hidden > 0 ? "Only hidden folders in here." : "No folders in here.";
 }
 
 function Crumbs({ path, onOpen }: { path: string; onOpen: (path: string) => void }): ReactNode {

@@ -639,13 +639,13 @@ export interface LeftRunning {
 
 /** `workspace/listDirectory`: the folders in a folder. */
 export interface ListDirectoryRequest {
-  /** An absolute path; `~` stands for the home folder, which is also what an absent path means. */
+  /** An absolute path; the folder that new sessions get by default when absent. */
   path?: string;
 }
 
 /** The folders in a folder; files are left out. */
 export interface ListDirectoryResponse {
-  /** Its folders by name, those whose name starts with a dot last. */
+  /** Its folders by name. */
   entries: DirectoryEntry[];
   /** The folder above; `null` at the root. */
   parent: string | null;
@@ -1301,7 +1301,7 @@ export interface Workspace {
 
 /** `workspace/add`: make a folder a workspace; one that is one already is returned. */
 export interface WorkspaceAddRequest {
-  /** An absolute path of an existing folder; `~` stands for the home folder. */
+  /** An absolute path of an existing folder. */
   path: string;
 }
 
