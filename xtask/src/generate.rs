@@ -1,10 +1,12 @@
-//! Writes what is generated from the wire contract, or says that it is stale.
+//! Writes what is generated from the wire contract and from the program, or says that it is stale.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, bail};
 use orrery_api::emit;
+
+use crate::house::{cargo, output, root};
 
 /// Writes `docs/openapi.json`, `docs/operations.md` and the TypeScript contract of the web client.
 ///
@@ -15,6 +17,8 @@ pub(crate) fn generate(check: bool) -> anyhow::Result<()> {
         ("docs/openapi.json", emit::openapi()),
         ("docs/operations.md", emit::reference()),
         ("web/client/src/generated/contract.ts", emit::typescript()),
+        ("docs/config.md", reference("config")?),
+        ("docs/cli.md", reference("cli")?),
     ];
     let mut stale = Vec::new();
     for (name, text) in files {
@@ -41,10 +45,8 @@ fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     fs::write(path, text).with_context(|| format!("writing {}", path.display()))
 }
 
-fn root() -> anyhow::Result<PathBuf> {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    Ok(here
-        .parent()
-        .context("xtask lies in the repository's root")?
-        .to_path_buf())
+/// A page that the program itself prints.
+fn reference(page: &str) -> anyhow::Result<String> {
+    let program = ["run", "--quiet", "--package", "orrery", "--"];
+    output(&cargo(), &[&program[..], &["reference", page]].concat())
 }

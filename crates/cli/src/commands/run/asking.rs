@@ -13,6 +13,9 @@ use tokio::sync::mpsc;
 
 use crate::output;
 
+/// What the model is told when nobody could be asked.
+const NOBODY: &str = "nobody is there to approve it";
+
 /// The questions of one turn.
 pub(super) struct Asking<'a> {
     controller: &'a Controller,
@@ -45,11 +48,11 @@ impl<'a> Asking<'a> {
     /// Takes a question on. Gives the name of what is refused because nobody can answer.
     pub(super) fn ask(&mut self, asked: ApprovalAsked) -> Option<String> {
         if self.yes {
-            self.answer(&asked, ApprovalValue::AllowedOnce);
+            self.answer(&asked, ApprovalValue::AllowedOnce, None);
             return None;
         }
         if !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
-            self.answer(&asked, ApprovalValue::Rejected);
+            self.answer(&asked, ApprovalValue::Rejected, Some(NOBODY));
             return Some(asked.tool_name);
         }
         self.waiting.push_back(asked);
@@ -88,18 +91,18 @@ impl<'a> Asking<'a> {
             false => ApprovalValue::Rejected,
         };
         self.waiting.pop_front();
-        self.answer(&asked, value);
+        self.answer(&asked, value, None);
     }
 
     /// Settles a question, on a task of its own: whoever waits here may be dropped meanwhile.
-    fn answer(&self, asked: &ApprovalAsked, value: ApprovalValue) {
+    fn answer(&self, asked: &ApprovalAsked, value: ApprovalValue, message: Option<&str>) {
         let controller = self.controller.clone();
         let request = AnswerRequest {
             session_id: self.session_id.clone(),
             interaction_id: asked.id.clone(),
             outcome: InteractionOutcome::Approval {
                 value,
-                message: None,
+                message: message.map(str::to_owned),
             },
         };
         tokio::spawn(async move {

@@ -1,0 +1,10 @@
+//! The real binary, as a person or a script runs it.
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests fail the test with a panic"
+)]
+
+mod doctor;
+mod fixture;
+mod run;
+mod serve;
