@@ -21,6 +21,7 @@ pub mod lock;
 pub mod log_file;
 pub mod read;
 pub mod store;
+mod walk;
 mod writer;
 
 pub use catalogue::{Catalogue, CatalogueEntry, Diagnostic, DiagnosticReason};
