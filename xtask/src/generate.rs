@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::{Context, bail};
 use orrery_api::emit;
 
+use crate::api_reference;
 use crate::house::{cargo, output, root};
 
 /// Writes `docs/openapi.json`, `docs/operations.md` and the TypeScript contract of the web client.
@@ -17,6 +18,7 @@ pub(crate) fn generate(check: bool) -> anyhow::Result<()> {
         ("docs/openapi.json", emit::openapi()),
         ("docs/operations.md", emit::reference()),
         ("web/client/src/generated/contract.ts", emit::typescript()),
+        ("docs/api-reference.md", api_reference::page()),
         ("docs/config.md", reference("config")?),
         ("docs/cli.md", reference("cli")?),
     ];
