@@ -3,7 +3,6 @@
 //! Owns nothing of the product; each chore has a module of its own. What several chores share
 //! (where the repository is, running programs, telling steps apart) is in [`house`] and [`web`].
 
-mod api_reference;
 mod bench;
 mod check;
 mod generate;
