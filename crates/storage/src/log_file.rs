@@ -30,7 +30,10 @@ pub struct LogFile {
     end: SessionLogOffset,
     file: Box<dyn DiskFile>,
     expected: Expected,
-    synced: bool,
+    /// How far the file is known to be on disk.
+    durable: Durable,
+    /// Whether bytes may stand behind the expected end that must be cut off first.
+    unsettled: bool,
     /// Kept beside the log as it grows; without one, readers build it when they need it.
     index: Option<Index>,
     _lock: WriterLock,
@@ -42,6 +45,13 @@ struct Expected {
     device: u64,
     inode: u64,
     size: u64,
+}
+
+/// A boundary of the file and of the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Durable {
+    size: u64,
+    end: SessionLogOffset,
 }
 
 impl Expected {
@@ -121,7 +131,11 @@ impl LogFile {
             end,
             file,
             expected: Expected::of(&stat),
-            synced: true,
+            durable: Durable {
+                size: stat.size,
+                end,
+            },
+            unsettled: false,
             index: None,
             _lock: lock,
         };
@@ -146,17 +160,24 @@ impl LogFile {
             return Err(StorageError::corrupt(path, why));
         }
         let io = |action| move |e: std::io::Error| StorageError::io(action, path, &e);
-        let file = disk.open_file(path).map_err(io("open"))?;
+        let mut file = disk.open_file(path).map_err(io("open"))?;
+        // The writer before may have died with its last bytes in the cache only.
+        file.sync().map_err(io("sync"))?;
         let stat = file.stat().map_err(io("look at"))?;
+        let end = SessionLogOffset::of_len(stored.events.len());
         let mut log = Self {
             disk: Arc::clone(disk),
             path: path.to_owned(),
             compression,
             inherited: stored.inherited,
-            end: SessionLogOffset::of_len(stored.events.len()),
+            end,
             file,
             expected: Expected::of(&stat),
-            synced: true,
+            durable: Durable {
+                size: stat.size,
+                end,
+            },
+            unsettled: false,
             index: None,
             _lock: lock,
         };
@@ -214,14 +235,18 @@ impl LogFile {
         );
         self.expected = Expected::of(&stat);
         self.end = SessionLogOffset::of_len(stored.events.len());
+        self.durable = Durable {
+            size: stat.size,
+            end: self.end,
+        };
         stored.torn = None;
         Ok(())
     }
 
-    /// Appends one batch with one write; `sync` makes it durable before this returns.
+    /// Appends one batch with one write. It is durable after the next [`LogFile::sync`].
     ///
     /// A failed write is rolled back, so that the same batch may be tried again.
-    pub fn append(&mut self, events: &[SharedEvent], sync: bool) -> Result<(), StorageError> {
+    pub fn append(&mut self, events: &[SharedEvent]) -> Result<(), StorageError> {
         let Some(first) = events.first() else {
             return Ok(());
         };
@@ -232,6 +257,7 @@ impl LogFile {
                 found,
             });
         }
+        self.settle()?;
         let io = |action, path: &Path, e: &std::io::Error| StorageError::io(action, path, e);
         let stat = self
             .disk
@@ -245,21 +271,17 @@ impl LogFile {
         let Encoded { bytes, frames } = encode(self.compression, self.inherited, self.end, events)
             .map_err(|e| io("compress", &self.path, &e))?;
         let size = self.expected.size;
-        let written = self
-            .file
-            .write_at(size, &bytes)
-            .and_then(|()| if sync { self.file.sync() } else { Ok(()) });
-        if let Err(error) = written {
-            let mut failure = io("append to", &self.path, &error);
-            let rolled_back = self.file.set_size(size).and_then(|()| self.file.sync());
-            if let (Err(second), StorageError::Io { message, .. }) = (rolled_back, &mut failure) {
-                *message = format!("{message}; rolling back failed too: {second}");
+        if let Err(error) = self.file.write_at(size, &bytes) {
+            // What was written of it is cut off now, or before the next try.
+            self.unsettled = true;
+            let failure = io("append to", &self.path, &error);
+            if let Err(second) = self.settle() {
+                tracing::warn!(error = %second, "a torn batch could not be cut off yet");
             }
             return Err(failure);
         }
         self.expected.size += bytes.len() as u64;
         self.end = self.end.advance(events.len());
-        self.synced = sync;
         if let Some(index) = &mut self.index {
             let placed: Vec<_> = frames
                 .into_iter()
@@ -273,12 +295,46 @@ impl LogFile {
     }
 
     /// Makes everything appended durable.
+    ///
+    /// After a failed sync nothing is known of what was appended since the last good one, so it is
+    /// cut off: [`LogFile::end`] falls back, and the caller appends it again.
     pub fn sync(&mut self) -> Result<(), StorageError> {
-        if !self.synced {
-            self.file
-                .sync()
-                .map_err(|e| StorageError::io("sync", &self.path, &e))?;
-            self.synced = true;
+        self.settle()?;
+        if self.durable.size == self.expected.size {
+            return Ok(());
+        }
+        match self.file.sync() {
+            Ok(()) => {
+                self.durable = Durable {
+                    size: self.expected.size,
+                    end: self.end,
+                };
+                Ok(())
+            }
+            Err(error) => {
+                let failure = StorageError::io("sync", &self.path, &error);
+                self.expected.size = self.durable.size;
+                self.end = self.durable.end;
+                self.unsettled = true;
+                self.index = None;
+                if let Err(second) = self.settle() {
+                    tracing::warn!(error = %second, "an unsynced batch could not be cut off yet");
+                }
+                Err(failure)
+            }
+        }
+    }
+
+    /// Cuts off what a failed write or sync left behind the expected end.
+    fn settle(&mut self) -> Result<(), StorageError> {
+        if self.unsettled {
+            let size = self.expected.size;
+            let cut = self.file.set_size(size).and_then(|()| self.file.sync());
+            cut.map_err(|e| StorageError::io("cut a failed batch off", &self.path, &e))?;
+            self.unsettled = false;
+            if self.index.is_none() {
+                self.open_index();
+            }
         }
         Ok(())
     }
