@@ -9,7 +9,7 @@ use crate::event::{EnvelopeError, Event, SharedEvent};
 use crate::ranges::Form;
 
 pub use header::{decode_header, encode_header};
-pub use scan::{LineIssue, Scan, ScanError, scan_records};
+pub use scan::{LineIssue, Scan, ScanError, Scanner, scan_records};
 
 /// Why a line is not a record.
 #[derive(Debug, thiserror::Error)]

@@ -45,12 +45,20 @@ pub trait Disk: Send + Sync + std::fmt::Debug {
     fn remove_file(&self, path: &Path) -> io::Result<()>;
     /// Looks at a file, following links.
     fn stat(&self, path: &Path) -> io::Result<FileStat>;
-    /// Reads a whole file.
-    fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
-    /// Reads at most `limit` bytes from the start of a file.
-    fn read_head(&self, path: &Path, limit: usize) -> io::Result<Vec<u8>>;
+    /// Opens an existing file for reading.
+    fn open_reader(&self, path: &Path) -> io::Result<Box<dyn DiskReader>>;
+    /// Replaces a small derived file, or makes it; nothing of it need survive a crash.
+    fn replace_derived(&self, path: &Path, bytes: &[u8]) -> io::Result<()>;
     /// Lists a folder, by name.
     fn list(&self, path: &Path) -> io::Result<Vec<FolderEntry>>;
+}
+
+/// A file that is read.
+pub trait DiskReader: Send + std::fmt::Debug {
+    /// Looks at the open file.
+    fn stat(&self) -> io::Result<FileStat>;
+    /// Reads up to `length` bytes at an offset; fewer only where the file ends.
+    fn read_at(&self, offset: u64, length: usize) -> io::Result<Vec<u8>>;
 }
 
 /// One open file.
@@ -105,17 +113,23 @@ impl Disk for RealDisk {
         std::fs::metadata(path).map(|m| stat_of(&m))
     }
 
-    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        std::fs::read(path)
+    fn open_reader(&self, path: &Path) -> io::Result<Box<dyn DiskReader>> {
+        Ok(Box::new(File::open(path)?))
     }
 
-    fn read_head(&self, path: &Path, limit: usize) -> io::Result<Vec<u8>> {
-        use std::io::Read as _;
-        let mut bytes = Vec::new();
-        File::open(path)?
-            .take(limit as u64)
-            .read_to_end(&mut bytes)?;
-        Ok(bytes)
+    fn replace_derived(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let temporary = path.with_extension(format!("{}.tmp", std::process::id()));
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        let written = options
+            .open(&temporary)
+            .and_then(|file| file.write_all_at(bytes, 0))
+            .and_then(|()| std::fs::rename(&temporary, path));
+        if written.is_err() {
+            // A left-over of a derived file is of no use to anybody.
+            drop(std::fs::remove_file(&temporary));
+        }
+        written
     }
 
     fn list(&self, path: &Path) -> io::Result<Vec<FolderEntry>> {
@@ -130,6 +144,31 @@ impl Disk for RealDisk {
         }
         entries.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(entries)
+    }
+}
+
+impl DiskReader for File {
+    fn stat(&self) -> io::Result<FileStat> {
+        self.metadata().map(|m| stat_of(&m))
+    }
+
+    fn read_at(&self, offset: u64, length: usize) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; length];
+        let mut filled = 0;
+        while filled < length {
+            match std::os::unix::fs::FileExt::read_at(
+                self,
+                &mut bytes[filled..],
+                offset + filled as u64,
+            ) {
+                Ok(0) => break,
+                Ok(count) => filled += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        bytes.truncate(filled);
+        Ok(bytes)
     }
 }
 

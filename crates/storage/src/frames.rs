@@ -20,36 +20,8 @@ pub(crate) struct FrameError {
     pub(crate) why: String,
 }
 
-/// The structure of a container.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct FrameScan {
-    /// The complete frames, in order and without gaps.
-    pub(crate) frames: Vec<Range<usize>>,
-    /// Where the torn last frame begins, if there is one.
-    pub(crate) torn_start: Option<usize>,
-}
-
-/// Walks at most `limit` frames.
-pub(crate) fn scan(bytes: &[u8], limit: usize) -> Result<FrameScan, FrameError> {
-    let mut found = FrameScan::default();
-    let mut at = 0;
-    while at < bytes.len() && found.frames.len() < limit {
-        match frame_end(bytes, at)? {
-            Some(end) => {
-                found.frames.push(at..end);
-                at = end;
-            }
-            None => {
-                found.torn_start = Some(at);
-                break;
-            }
-        }
-    }
-    Ok(found)
-}
-
 /// The end of the frame that starts at `start`; `None` when the bytes run out before it.
-fn frame_end(bytes: &[u8], start: usize) -> Result<Option<usize>, FrameError> {
+pub(crate) fn frame_end(bytes: &[u8], start: usize) -> Result<Option<usize>, FrameError> {
     let fail = |why: &str| {
         Err(FrameError {
             offset: start,
@@ -153,6 +125,30 @@ fn run(input: &[u8]) -> std::io::Result<(Vec<u8>, bool)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[derive(Debug, Default)]
+    struct FrameScan {
+        frames: Vec<Range<usize>>,
+        torn_start: Option<usize>,
+    }
+
+    fn scan(bytes: &[u8], limit: usize) -> Result<FrameScan, FrameError> {
+        let mut found = FrameScan::default();
+        let mut at = 0;
+        while at < bytes.len() && found.frames.len() < limit {
+            match frame_end(bytes, at)? {
+                Some(end) => {
+                    found.frames.push(at..end);
+                    at = end;
+                }
+                None => {
+                    found.torn_start = Some(at);
+                    break;
+                }
+            }
+        }
+        Ok(found)
+    }
 
     #[test]
     fn every_cut_of_two_frames_is_one_complete_and_one_torn_frame() {

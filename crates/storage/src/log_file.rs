@@ -10,6 +10,7 @@ use orrery_session::{SessionHeader, SessionLogOffset, SharedEvent};
 use crate::disk::{Disk, DiskFile, FileStat};
 use crate::error::StorageError;
 use crate::frames;
+use crate::index::Index;
 use crate::layout::{Compression, log_path};
 use crate::lock::WriterLock;
 use crate::read::{StoredLog, read_log};
@@ -29,7 +30,12 @@ pub struct LogFile {
     end: SessionLogOffset,
     file: Box<dyn DiskFile>,
     expected: Expected,
-    synced: bool,
+    /// How far the file is known to be on disk.
+    durable: Durable,
+    /// Whether bytes may stand behind the expected end that must be cut off first.
+    unsettled: bool,
+    /// Kept beside the log as it grows; without one, readers build it when they need it.
+    index: Option<Index>,
     _lock: WriterLock,
 }
 
@@ -39,6 +45,13 @@ struct Expected {
     device: u64,
     inode: u64,
     size: u64,
+}
+
+/// A boundary of the file and of the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Durable {
+    size: u64,
+    end: SessionLogOffset,
 }
 
 impl Expected {
@@ -85,7 +98,8 @@ impl LogFile {
             .map_err(|e| StorageError::io("compress", &path, &e))?;
         bytes.extend(
             encode(compression, inherited, SessionLogOffset::ZERO, events)
-                .map_err(|e| StorageError::io("compress", &path, &e))?,
+                .map_err(|e| StorageError::io("compress", &path, &e))?
+                .bytes,
         );
         let nonce = uuid::Uuid::new_v4().simple().to_string();
         let name = format!(
@@ -109,7 +123,7 @@ impl LogFile {
         // The temporary name is of no use either way; a left-over is ignored by every reader.
         drop(disk.remove_file(&temporary));
         let (file, stat) = published.map_err(|e| StorageError::io("publish", &path, &e))?;
-        Ok(Self {
+        let mut log = Self {
             disk: Arc::clone(disk),
             path,
             compression,
@@ -117,9 +131,16 @@ impl LogFile {
             end,
             file,
             expected: Expected::of(&stat),
-            synced: true,
+            durable: Durable {
+                size: stat.size,
+                end,
+            },
+            unsettled: false,
+            index: None,
             _lock: lock,
-        })
+        };
+        log.open_index();
+        Ok(log)
     }
 
     /// Opens a log for writing: takes the lock, reads it, repairs what a crash left.
@@ -139,24 +160,42 @@ impl LogFile {
             return Err(StorageError::corrupt(path, why));
         }
         let io = |action| move |e: std::io::Error| StorageError::io(action, path, &e);
-        let file = disk.open_file(path).map_err(io("open"))?;
+        let mut file = disk.open_file(path).map_err(io("open"))?;
+        // The writer before may have died with its last bytes in the cache only.
+        file.sync().map_err(io("sync"))?;
         let stat = file.stat().map_err(io("look at"))?;
+        let end = SessionLogOffset::of_len(stored.events.len());
         let mut log = Self {
             disk: Arc::clone(disk),
             path: path.to_owned(),
             compression,
             inherited: stored.inherited,
-            end: SessionLogOffset::of_len(stored.events.len()),
+            end,
             file,
             expected: Expected::of(&stat),
-            synced: true,
+            durable: Durable {
+                size: stat.size,
+                end,
+            },
+            unsettled: false,
+            index: None,
             _lock: lock,
         };
         if stat != stored.revision.0 {
             return Err(log.changed("it was written between reading and opening it"));
         }
         log.repair(&mut stored)?;
+        log.open_index();
         Ok((log, stored))
+    }
+
+    /// Takes up the index of the log as it is now. Without one the log is written all the same.
+    fn open_index(&mut self) {
+        match Index::open(self.disk.as_ref(), &self.path, self.compression) {
+            Ok(index) if index.indexed_bytes() == self.expected.size => self.index = Some(index),
+            Ok(_) => tracing::debug!(path = %self.path.display(), "not all of the log is indexed"),
+            Err(error) => tracing::warn!(%error, "the log could not be indexed"),
+        }
     }
 
     /// Writes recovered events and closers over the torn tail in one write, then cuts the rest
@@ -175,7 +214,8 @@ impl LogFile {
         let io = |action| move |e: std::io::Error| StorageError::io(action, &path, &e);
         let from = SessionLogOffset::of_len(first);
         let bytes = encode(self.compression, self.inherited, from, tail)
-            .map_err(|e| StorageError::io("compress", &self.path, &e))?;
+            .map_err(|e| StorageError::io("compress", &self.path, &e))?
+            .bytes;
         let end = start + bytes.len() as u64;
         let written = (|| {
             self.file.write_at(start, &bytes)?;
@@ -195,14 +235,18 @@ impl LogFile {
         );
         self.expected = Expected::of(&stat);
         self.end = SessionLogOffset::of_len(stored.events.len());
+        self.durable = Durable {
+            size: stat.size,
+            end: self.end,
+        };
         stored.torn = None;
         Ok(())
     }
 
-    /// Appends one batch with one write; `sync` makes it durable before this returns.
+    /// Appends one batch with one write. It is durable after the next [`LogFile::sync`].
     ///
     /// A failed write is rolled back, so that the same batch may be tried again.
-    pub fn append(&mut self, events: &[SharedEvent], sync: bool) -> Result<(), StorageError> {
+    pub fn append(&mut self, events: &[SharedEvent]) -> Result<(), StorageError> {
         let Some(first) = events.first() else {
             return Ok(());
         };
@@ -213,6 +257,7 @@ impl LogFile {
                 found,
             });
         }
+        self.settle()?;
         let io = |action, path: &Path, e: &std::io::Error| StorageError::io(action, path, e);
         let stat = self
             .disk
@@ -223,34 +268,73 @@ impl LogFile {
             let why = format!("expected {:?}, found {here:?}", self.expected);
             return Err(self.changed(&why));
         }
-        let bytes = encode(self.compression, self.inherited, self.end, events)
+        let Encoded { bytes, frames } = encode(self.compression, self.inherited, self.end, events)
             .map_err(|e| io("compress", &self.path, &e))?;
         let size = self.expected.size;
-        let written = self
-            .file
-            .write_at(size, &bytes)
-            .and_then(|()| if sync { self.file.sync() } else { Ok(()) });
-        if let Err(error) = written {
-            let mut failure = io("append to", &self.path, &error);
-            let rolled_back = self.file.set_size(size).and_then(|()| self.file.sync());
-            if let (Err(second), StorageError::Io { message, .. }) = (rolled_back, &mut failure) {
-                *message = format!("{message}; rolling back failed too: {second}");
+        if let Err(error) = self.file.write_at(size, &bytes) {
+            // What was written of it is cut off now, or before the next try.
+            self.unsettled = true;
+            let failure = io("append to", &self.path, &error);
+            if let Err(second) = self.settle() {
+                tracing::warn!(error = %second, "a torn batch could not be cut off yet");
             }
             return Err(failure);
         }
         self.expected.size += bytes.len() as u64;
         self.end = self.end.advance(events.len());
-        self.synced = sync;
+        if let Some(index) = &mut self.index {
+            let placed: Vec<_> = frames
+                .into_iter()
+                .map(|(span, checksum, count)| {
+                    (span.start + size..span.end + size, checksum, count)
+                })
+                .collect();
+            index.appended(self.disk.as_ref(), &placed, events);
+        }
         Ok(())
     }
 
     /// Makes everything appended durable.
+    ///
+    /// After a failed sync nothing is known of what was appended since the last good one, so it is
+    /// cut off: [`LogFile::end`] falls back, and the caller appends it again.
     pub fn sync(&mut self) -> Result<(), StorageError> {
-        if !self.synced {
-            self.file
-                .sync()
-                .map_err(|e| StorageError::io("sync", &self.path, &e))?;
-            self.synced = true;
+        self.settle()?;
+        if self.durable.size == self.expected.size {
+            return Ok(());
+        }
+        match self.file.sync() {
+            Ok(()) => {
+                self.durable = Durable {
+                    size: self.expected.size,
+                    end: self.end,
+                };
+                Ok(())
+            }
+            Err(error) => {
+                let failure = StorageError::io("sync", &self.path, &error);
+                self.expected.size = self.durable.size;
+                self.end = self.durable.end;
+                self.unsettled = true;
+                self.index = None;
+                if let Err(second) = self.settle() {
+                    tracing::warn!(error = %second, "an unsynced batch could not be cut off yet");
+                }
+                Err(failure)
+            }
+        }
+    }
+
+    /// Cuts off what a failed write or sync left behind the expected end.
+    fn settle(&mut self) -> Result<(), StorageError> {
+        if self.unsettled {
+            let size = self.expected.size;
+            let cut = self.file.set_size(size).and_then(|()| self.file.sync());
+            cut.map_err(|e| StorageError::io("cut a failed batch off", &self.path, &e))?;
+            self.unsettled = false;
+            if self.index.is_none() {
+                self.open_index();
+            }
         }
         Ok(())
     }
@@ -280,14 +364,24 @@ fn contain(compression: Compression, content: &[u8]) -> std::io::Result<Vec<u8>>
     }
 }
 
-/// The bytes of a batch: one or more frames, each bounded, one of them ending at the cut.
+/// A batch as it goes to disk.
+struct Encoded {
+    bytes: Vec<u8>,
+    /// For each frame: where it lies within the bytes, its checksum, how many events it holds.
+    frames: Vec<(std::ops::Range<u64>, u32, usize)>,
+}
+
+/// Encodes a batch as one or more frames, each bounded, one of them ending at the cut.
 fn encode(
     compression: Compression,
     cut: SessionLogOffset,
     start: SessionLogOffset,
     events: &[SharedEvent],
-) -> std::io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
+) -> std::io::Result<Encoded> {
+    let mut encoded = Encoded {
+        bytes: Vec::new(),
+        frames: Vec::new(),
+    };
     let mut rest = events;
     let mut offset = start;
     while !rest.is_empty() {
@@ -303,11 +397,17 @@ fn encode(
                 break;
             }
         }
-        bytes.extend(contain(compression, &encode_batch(&rest[..count]))?);
+        let (these, later) = rest.split_at(count);
+        let frame = contain(compression, &encode_batch(these))?;
+        let at = encoded.bytes.len() as u64;
+        encoded
+            .frames
+            .push((at..at + frame.len() as u64, crc32fast::hash(&frame), count));
+        encoded.bytes.extend(frame);
         offset = offset.advance(count);
-        rest = &rest[count..];
+        rest = later;
     }
-    Ok(bytes)
+    Ok(encoded)
 }
 
 /// Makes the session's folder and whatever is missing above it, each durable in its parent.

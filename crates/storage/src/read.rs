@@ -5,18 +5,17 @@ use std::path::{Path, PathBuf};
 
 use orrery_session::header::HeaderError;
 use orrery_session::import::import;
-use orrery_session::v0::{decode_header, scan_records};
+use orrery_session::v0::{Scanner, decode_header, scan_records};
 use orrery_session::{SessionHeader, SessionLogOffset, SharedEvent};
 
-use crate::disk::{Disk, FileStat};
+use crate::disk::{Disk, DiskReader, FileStat};
 use crate::error::StorageError;
 use crate::frames;
 use crate::layout::Compression;
+use crate::walk::{Frame, Step, Walker};
 
 /// How often a read is repeated while somebody writes the file.
 const STABLE_READ_ATTEMPTS: usize = 50;
-/// How much of a file is read to find its header.
-const HEADER_BYTES: usize = 64 * 1024;
 
 /// Which state of a file was read: equal revisions mean equal bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,37 +69,40 @@ pub struct StoredHeader {
     pub inherited: SessionLogOffset,
 }
 
-/// Reads a whole log.
+/// Reads a whole log between two looks at the file that agree.
 pub fn read_log(
     disk: &dyn Disk,
     path: &Path,
     compression: Compression,
 ) -> Result<StoredLog, StorageError> {
-    let (bytes, revision) = read_stable(disk, path)?;
-    let parts = match compression {
-        Compression::Zstd => read_zstd(path, &bytes)?,
-        Compression::None => read_plain(path, &bytes)?,
-    };
-    let Parts {
-        header,
-        inherited,
-        events,
-        torn,
-    } = parts;
-    if inherited > SessionLogOffset::of_len(events.len()) {
-        let why = format!("inherits {inherited} events and holds {}", events.len());
-        return Err(StorageError::corrupt(path, why));
+    let io = |action| move |e: std::io::Error| StorageError::io(action, path, &e);
+    for _ in 0..STABLE_READ_ATTEMPTS {
+        let reader = disk.open_reader(path).map_err(io("open"))?;
+        let before = reader.stat().map_err(io("look at"))?;
+        let read = read_open(reader.as_ref(), path, compression, before.size);
+        if disk.stat(path).map_err(io("look at"))? == before {
+            let Parts {
+                header,
+                inherited,
+                events,
+                torn,
+            } = read?;
+            let events = import(&header.id, events).map_err(|e| StorageError::corrupt(path, e))?;
+            let (path, revision) = (path.to_owned(), Revision(before));
+            return Ok(StoredLog {
+                header,
+                inherited,
+                events,
+                torn,
+                revision,
+                path,
+                compression,
+            });
+        }
     }
-    let events = import(&header.id, events).map_err(|e| StorageError::corrupt(path, e))?;
-    let path = path.to_owned();
-    Ok(StoredLog {
-        header,
-        inherited,
-        events,
-        torn,
-        revision,
-        path,
-        compression,
+    Err(StorageError::Changed {
+        path: path.to_owned(),
+        why: format!("it moved during {STABLE_READ_ATTEMPTS} reads"),
     })
 }
 
@@ -110,29 +112,29 @@ pub fn read_header(
     path: &Path,
     compression: Compression,
 ) -> Result<Option<StoredHeader>, StorageError> {
-    let io = |e: std::io::Error| StorageError::io("read", path, &e);
-    let mut limit = HEADER_BYTES;
-    loop {
-        let bytes = disk.read_head(path, limit).map_err(io)?;
-        let line = match compression {
-            Compression::Zstd => match first_frame(path, &bytes)? {
-                Some(content) => Some(one_line(path, &content)?.to_owned()),
-                None => None,
-            },
-            Compression::None => bytes
-                .iter()
-                .position(|&b| b == b'\n')
-                .map(|end| text(path, &bytes[..end]).map(str::to_owned))
-                .transpose()?,
-        };
-        match line {
-            Some(line) => {
-                let (header, inherited) = header_of(path, &line)?;
-                return Ok(Some(StoredHeader { header, inherited }));
-            }
-            None if bytes.len() < limit => return Ok(None),
-            None => limit *= 8,
+    let reader = disk
+        .open_reader(path)
+        .map_err(|e| StorageError::io("open", path, &e))?;
+    let mut walker = Walker::new(reader.as_ref(), path, compression, 0, u64::MAX);
+    header_step(&mut walker, path, compression)
+}
+
+/// Walks over the header record.
+pub(crate) fn header_step(
+    walker: &mut Walker<'_>,
+    path: &Path,
+    compression: Compression,
+) -> Result<Option<StoredHeader>, StorageError> {
+    let step = match compression {
+        Compression::Zstd => walker.next()?,
+        Compression::None => walker.next_line()?,
+    };
+    match step {
+        Step::Frame(Frame { content, .. }) => {
+            let (header, inherited) = header_of(path, one_line(path, &content)?)?;
+            Ok(Some(StoredHeader { header, inherited }))
         }
+        Step::Torn { .. } | Step::End => Ok(None),
     }
 }
 
@@ -143,44 +145,58 @@ struct Parts {
     torn: Option<Torn>,
 }
 
-fn read_zstd(path: &Path, bytes: &[u8]) -> Result<Parts, StorageError> {
-    let corrupt = |e: frames::FrameError| StorageError::corrupt(path, e);
-    let found = frames::scan(bytes, usize::MAX).map_err(corrupt)?;
-    let Some((first, rest)) = found.frames.split_first() else {
-        return Err(StorageError::corrupt(path, "no complete header frame"));
+fn read_open(
+    reader: &dyn DiskReader,
+    path: &Path,
+    compression: Compression,
+    size: u64,
+) -> Result<Parts, StorageError> {
+    let mut walker = Walker::new(reader, path, compression, 0, size);
+    let stored = header_step(&mut walker, path, compression)?;
+    let Some(StoredHeader { header, inherited }) = stored else {
+        return Err(StorageError::corrupt(path, "no complete header record"));
     };
-    let content = frames::decode(bytes, first).map_err(corrupt)?;
-    let (header, inherited) = header_of(path, one_line(path, &content)?)?;
+    let first = walker.position();
     let mut events: Vec<SharedEvent> = Vec::new();
-    for frame in rest {
-        let content = frames::decode(bytes, frame).map_err(corrupt)?;
-        let end = SessionLogOffset::of_len(events.len());
-        let at = |why: String| {
-            StorageError::corrupt(path, format!("frame at byte {}: {why}", frame.start))
-        };
-        let scan = scan_records(&content, end).map_err(|e| at(e.to_string()))?;
-        if let Some(issue) = scan.issue {
-            return Err(at(issue.to_string()));
+    let mut plain = Scanner::new(SessionLogOffset::ZERO);
+    let torn = loop {
+        match walker.next()? {
+            Step::Frame(frame) if compression == Compression::Zstd => {
+                let end = SessionLogOffset::of_len(events.len());
+                events.extend(frame_events(path, &frame, end)?);
+            }
+            Step::Frame(frame) => {
+                let more = plain.feed(&frame.content);
+                events.extend(more.map_err(|e| StorageError::corrupt(path, e))?);
+            }
+            Step::Torn { start, bytes } if compression == Compression::Zstd => {
+                let content = frames::decode_torn(&bytes);
+                let end = SessionLogOffset::of_len(events.len());
+                // Nothing is committed behind a torn frame: what its lines say is recovered or not.
+                let found = scan_records(&content, end).map(|scan| scan.events);
+                let recovered = found.unwrap_or_default();
+                let torn = Torn {
+                    truncate_to: start,
+                    recovered: recovered.len(),
+                };
+                events.extend(recovered);
+                break Some(torn);
+            }
+            Step::Torn { .. } | Step::End if compression == Compression::Zstd => break None,
+            Step::Torn { .. } | Step::End => {
+                let committed = first + plain.committed_bytes() as u64;
+                let torn = Torn {
+                    truncate_to: committed,
+                    recovered: 0,
+                };
+                break (committed < size).then_some(torn);
+            }
         }
-        if scan.committed_bytes != content.len() {
-            return Err(at("ends inside a record".to_owned()));
-        }
-        events.extend(scan.events);
+    };
+    if inherited > SessionLogOffset::of_len(events.len()) {
+        let why = format!("inherits {inherited} events and holds {}", events.len());
+        return Err(StorageError::corrupt(path, why));
     }
-    let torn = found.torn_start.map(|start| {
-        let content = frames::decode_torn(&bytes[start..]);
-        let end = SessionLogOffset::of_len(events.len());
-        // Nothing is committed behind a torn frame, so whatever its lines say is recovered or not.
-        let recovered = scan_records(&content, end)
-            .map(|scan| scan.events)
-            .unwrap_or_default();
-        let torn = Torn {
-            truncate_to: start as u64,
-            recovered: recovered.len(),
-        };
-        events.extend(recovered);
-        torn
-    });
     Ok(Parts {
         header,
         inherited,
@@ -189,50 +205,35 @@ fn read_zstd(path: &Path, bytes: &[u8]) -> Result<Parts, StorageError> {
     })
 }
 
-fn read_plain(path: &Path, bytes: &[u8]) -> Result<Parts, StorageError> {
-    let Some(end) = bytes.iter().position(|&b| b == b'\n') else {
-        return Err(StorageError::corrupt(path, "no complete header line"));
+/// The events of a whole frame, in which nothing may be wrong.
+pub(crate) fn frame_events(
+    path: &Path,
+    frame: &Frame,
+    start: SessionLogOffset,
+) -> Result<Vec<SharedEvent>, StorageError> {
+    let at = |why: String| {
+        StorageError::corrupt(path, format!("frame at byte {}: {why}", frame.span.start))
     };
-    let (header, inherited) = header_of(path, text(path, &bytes[..end])?)?;
-    let records = &bytes[end + 1..];
-    let scan = scan_records(records, SessionLogOffset::ZERO)
-        .map_err(|e| StorageError::corrupt(path, e))?;
-    let torn = (scan.committed_bytes < records.len()).then(|| Torn {
-        truncate_to: (end + 1 + scan.committed_bytes) as u64,
-        recovered: 0,
-    });
-    Ok(Parts {
-        header,
-        inherited,
-        events: scan.events,
-        torn,
-    })
-}
-
-fn first_frame(path: &Path, bytes: &[u8]) -> Result<Option<Vec<u8>>, StorageError> {
-    let corrupt = |e: frames::FrameError| StorageError::corrupt(path, e);
-    let found = frames::scan(bytes, 1).map_err(corrupt)?;
-    found
-        .frames
-        .first()
-        .map(|frame| frames::decode(bytes, frame).map_err(corrupt))
-        .transpose()
+    let scan = scan_records(&frame.content, start).map_err(|e| at(e.to_string()))?;
+    if let Some(issue) = scan.issue {
+        return Err(at(issue.to_string()));
+    }
+    if scan.committed_bytes != frame.content.len() {
+        return Err(at("ends inside a record".to_owned()));
+    }
+    Ok(scan.events)
 }
 
 /// The content of a header frame: exactly one line that ends at its last byte.
 fn one_line<'a>(path: &Path, content: &'a [u8]) -> Result<&'a str, StorageError> {
     match content.split_last() {
-        Some((b'\n', line)) if !line.contains(&b'\n') => text(path, line),
+        Some((b'\n', line)) if !line.contains(&b'\n') => std::str::from_utf8(line)
+            .map_err(|_not_text| StorageError::corrupt(path, "the header is not UTF-8")),
         _ => Err(StorageError::corrupt(
             path,
             "the header frame is not exactly one line",
         )),
     }
-}
-
-fn text<'a>(path: &Path, bytes: &'a [u8]) -> Result<&'a str, StorageError> {
-    std::str::from_utf8(bytes)
-        .map_err(|_not_text| StorageError::corrupt(path, "the header is not UTF-8"))
 }
 
 fn header_of(path: &Path, line: &str) -> Result<(SessionHeader, SessionLogOffset), StorageError> {
@@ -242,23 +243,5 @@ fn header_of(path: &Path, line: &str) -> Result<(SessionHeader, SessionLogOffset
             why: error.to_string(),
         },
         _ => StorageError::corrupt(path, error),
-    })
-}
-
-/// Reads a file between two looks at it that agree.
-fn read_stable(disk: &dyn Disk, path: &Path) -> Result<(Vec<u8>, Revision), StorageError> {
-    let io = |action| move |e: std::io::Error| StorageError::io(action, path, &e);
-    let mut before = disk.stat(path).map_err(io("look at"))?;
-    for _ in 0..STABLE_READ_ATTEMPTS {
-        let bytes = disk.read(path).map_err(io("read"))?;
-        let after = disk.stat(path).map_err(io("look at"))?;
-        if before == after && bytes.len() as u64 == after.size {
-            return Ok((bytes, Revision(after)));
-        }
-        before = after;
-    }
-    Err(StorageError::Changed {
-        path: path.to_owned(),
-        why: format!("it moved during {STABLE_READ_ATTEMPTS} reads"),
     })
 }

@@ -52,49 +52,98 @@ pub struct Scan {
 /// Bytes behind the last newline are ignored. After the first issue, later lines are looked at
 /// only for a `turn/end`: finding one makes the issue fatal.
 pub fn scan_records(bytes: &[u8], start: SessionLogOffset) -> Result<Scan, ScanError> {
-    let mut scan = Scan::default();
-    let mut next = start;
-    let mut at = 0;
-    let mut line = 0;
-    while let Some(length) = bytes[at..].iter().position(|&b| b == b'\n') {
-        line += 1;
-        let record = decode_record(&bytes[at..at + length]);
-        at += length + 1;
-        if scan.issue.is_some() {
-            if record.is_ok_and(|events| ends_a_turn(&events)) {
-                return fatal(scan);
-            }
-            continue;
-        }
-        match record {
-            Err(source) => scan.issue = Some(LineIssue::Malformed { line, source }),
-            Ok(events) => match events.first() {
-                Some(first) if first.seq() != next.next_seq() => {
-                    let (expected, found) = (next.next_seq(), first.seq());
-                    scan.issue = Some(LineIssue::Gap {
-                        line,
-                        expected,
-                        found,
-                    });
-                    if ends_a_turn(&events) {
-                        return fatal(scan);
-                    }
-                }
-                _ => {
-                    next = next.advance(events.len());
-                    scan.events.extend(events.into_iter().map(SharedEvent::new));
-                    scan.committed_bytes = at;
-                }
-            },
-        }
-    }
-    Ok(scan)
+    let mut scanner = Scanner::new(start);
+    let events = scanner.feed(bytes)?;
+    Ok(Scan {
+        events,
+        committed_bytes: scanner.committed,
+        issue: scanner.issue,
+    })
 }
 
-fn fatal(scan: Scan) -> Result<Scan, ScanError> {
-    match scan.issue {
-        Some(issue) => Err(ScanError(issue)),
-        None => Ok(scan),
+/// The scanner, fed piece by piece: each piece ends with a whole line, but for the last one.
+#[derive(Debug)]
+pub struct Scanner {
+    next: SessionLogOffset,
+    line: usize,
+    committed: usize,
+    issue: Option<LineIssue>,
+}
+
+impl Scanner {
+    /// A scanner that expects the seq behind `start`.
+    pub const fn new(start: SessionLogOffset) -> Self {
+        Self {
+            next: start,
+            line: 0,
+            committed: 0,
+            issue: None,
+        }
+    }
+
+    /// The boundary behind the last good record.
+    pub const fn end(&self) -> SessionLogOffset {
+        self.next
+    }
+
+    /// How many bytes the good lines take, newlines included.
+    pub const fn committed_bytes(&self) -> usize {
+        self.committed
+    }
+
+    /// What ended the good lines, if anything did.
+    pub const fn issue(&self) -> Option<&LineIssue> {
+        self.issue.as_ref()
+    }
+
+    /// Scans a piece; gives its good events.
+    ///
+    /// # Errors
+    /// When damage lies in front of a `turn/end`.
+    pub fn feed(&mut self, bytes: &[u8]) -> Result<Vec<SharedEvent>, ScanError> {
+        let mut events = Vec::new();
+        let mut at = 0;
+        while let Some(length) = bytes[at..].iter().position(|&b| b == b'\n') {
+            self.line += 1;
+            let line = self.line;
+            let record = decode_record(&bytes[at..at + length]);
+            at += length + 1;
+            if self.issue.is_some() {
+                if record.is_ok_and(|events| ends_a_turn(&events)) {
+                    return self.fatal();
+                }
+                continue;
+            }
+            match record {
+                Err(source) => self.issue = Some(LineIssue::Malformed { line, source }),
+                Ok(found) => match found.first() {
+                    Some(first) if first.seq() != self.next.next_seq() => {
+                        let (expected, seq) = (self.next.next_seq(), first.seq());
+                        self.issue = Some(LineIssue::Gap {
+                            line,
+                            expected,
+                            found: seq,
+                        });
+                        if ends_a_turn(&found) {
+                            return self.fatal();
+                        }
+                    }
+                    _ => {
+                        self.next = self.next.advance(found.len());
+                        events.extend(found.into_iter().map(SharedEvent::new));
+                        self.committed += length + 1;
+                    }
+                },
+            }
+        }
+        Ok(events)
+    }
+
+    fn fatal(&mut self) -> Result<Vec<SharedEvent>, ScanError> {
+        match self.issue.take() {
+            Some(issue) => Err(ScanError(issue)),
+            None => Ok(Vec::new()),
+        }
     }
 }
 

@@ -8,6 +8,7 @@
 )]
 
 mod crash;
+mod index;
 mod samples;
 mod store;
 
