@@ -100,7 +100,10 @@ enum Verdict {
 }
 
 fn full() -> io::Error {
-    io::Error::new(io::ErrorKind::StorageFull, "no space left on device (planned)")
+    io::Error::new(
+        io::ErrorKind::StorageFull,
+        "no space left on device (planned)",
+    )
 }
 
 fn broken() -> io::Error {
@@ -209,6 +212,14 @@ impl FaultyDisk {
     /// Switches the power off: every call fails until [`FaultyDisk::power_on`].
     pub fn cut_power(&self) {
         self.state().dead = true;
+    }
+
+    /// Lets calls through again without any loss: a process died and its successor starts on the
+    /// same machine, where what was not synced still waits to be.
+    pub fn revive(&self) {
+        let mut state = self.state();
+        state.plan = None;
+        state.dead = false;
     }
 
     /// Switches it on again: the folder holds what survived, and no fault is planned.

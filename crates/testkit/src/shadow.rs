@@ -135,7 +135,8 @@ impl Shadow {
         let (parent, name) = parts(path);
         match entry {
             Entry::Folder => {
-                self.folders.insert(path.to_owned(), FolderShadow::default());
+                self.folders
+                    .insert(path.to_owned(), FolderShadow::default());
             }
             Entry::File(id) => {
                 self.names.insert(path.to_owned(), id);
