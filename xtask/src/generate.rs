@@ -8,14 +8,14 @@ use orrery_api::emit;
 
 use crate::house::{cargo, output, root};
 
-/// Writes `docs/openapi.json`, `docs/operations.md` and the TypeScript contract of the web client.
+/// Writes `docs/openapi.json`, `docs/api-reference.md` and the TypeScript contract of the web client.
 ///
 /// With `check` nothing is written; the chore fails when a file is not what it would write.
 pub(crate) fn generate(check: bool) -> anyhow::Result<()> {
     let root = root()?;
     let files = [
         ("docs/openapi.json", emit::openapi()),
-        ("docs/operations.md", emit::reference()),
+        ("docs/api-reference.md", emit::reference()),
         ("web/client/src/generated/contract.ts", emit::typescript()),
         ("docs/config.md", reference("config")?),
         ("docs/cli.md", reference("cli")?),

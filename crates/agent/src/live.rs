@@ -159,6 +159,11 @@ impl Live {
         Arc::clone(&self.state.borrow())
     }
 
+    /// The boundary behind the last event.
+    pub fn end(&self) -> SessionLogOffset {
+        self.head.borrow().end
+    }
+
     /// The events from `from` on, at most `limit` of them.
     pub fn events_from(&self, from: SessionLogOffset, limit: usize) -> Vec<SharedEvent> {
         let tail = self.tail.read().unwrap_or_else(PoisonError::into_inner);

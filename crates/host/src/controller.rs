@@ -15,6 +15,7 @@ mod prompting;
 mod rows;
 mod workspaces;
 
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,10 +26,11 @@ use orrery_agent::{ActorDeps, Preset, RetryPolicy, SessionHandle, Tool};
 use orrery_api::error::{ApiError, ErrorCode};
 use orrery_llm::Adapters;
 use orrery_projection::{Cells, Registry};
-use orrery_query::{Observation, Observations};
+use orrery_query::{Observation, Observations, Page, Wanted, tail_page};
 use orrery_session::payload::{ApprovalPolicy, ModelSelection, SandboxMode};
 use orrery_session::{
-    Clock, IdSource, SessionHeader, SessionId, SessionLog, SharedEvent, Vocabulary,
+    Clock, IdSource, SessionHeader, SessionId, SessionLog, SessionLogOffset, SharedEvent,
+    Vocabulary,
 };
 use orrery_storage::{Durability, LogWriter, Store};
 use tokio_util::task::TaskTracker;
@@ -41,6 +43,18 @@ pub use catalogue::CatalogFeed;
 pub use control::ControlFeed;
 pub use history::{FollowFeed, FollowPiece};
 
+/// What is folded of a cold log: what clients see, and what the control stream tells of it.
+const WANTED: Wanted = Wanted {
+    always: &[
+        "title",
+        "sessionListMetadata",
+        "agentPreset",
+        "modelSelection",
+        "permissions",
+    ],
+    while_queued: &["inbox"],
+    while_asking: &["pendingApprovals"],
+};
 /// How often an operation follows a session that closes under its hands.
 const RESUME_ATTEMPTS: usize = 5;
 
@@ -115,14 +129,40 @@ impl Found {
     fn header(&self) -> &SessionHeader {
         match self {
             Self::Live(handle) => handle.live().header(),
-            Self::Cold(observation) => &observation.header,
+            Self::Cold(observation) => observation.header(),
         }
     }
 
-    fn events(&self) -> Vec<SharedEvent> {
+    /// The boundary behind the last event.
+    fn end(&self) -> SessionLogOffset {
         match self {
-            Self::Live(handle) => handle.live().events(),
-            Self::Cold(observation) => observation.events.clone(),
+            Self::Live(handle) => handle.live().end(),
+            Self::Cold(observation) => observation.end(),
+        }
+    }
+
+    /// The events of a range.
+    async fn events(&self, range: Range<SessionLogOffset>) -> Result<Vec<SharedEvent>, ApiError> {
+        match self {
+            Self::Live(handle) => {
+                let count = range.end.index().saturating_sub(range.start.index());
+                Ok(handle.live().events_from(range.start, count))
+            }
+            Self::Cold(observation) => observation
+                .events(range)
+                .await
+                .map_err(|error| failures::of_query(&error)),
+        }
+    }
+
+    /// The newest messages before a boundary.
+    async fn page(&self, end: SessionLogOffset, messages: usize) -> Result<Page, ApiError> {
+        match self {
+            Self::Live(handle) => Ok(tail_page(&handle.live().events(), end, messages)),
+            Self::Cold(observation) => observation
+                .page(end, messages)
+                .await
+                .map_err(|error| failures::of_query(&error)),
         }
     }
 }
@@ -145,8 +185,7 @@ impl Controller {
         let mut registry = Registry::default();
         orrery_agent::units::register(&mut registry)?;
         let registry = Arc::new(registry);
-        let observations =
-            Observations::new(store.clone(), Arc::clone(&registry), Vocabulary::default());
+        let observations = Observations::new(store.clone(), Arc::clone(&registry), WANTED);
         let inner = Inner {
             store,
             state,

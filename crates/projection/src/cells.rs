@@ -84,6 +84,18 @@ impl Cells {
         }
     }
 
+    /// Puts a unit into a state that is known from elsewhere: what it was folded from need not be
+    /// fed. Nothing happens when the unit is not among these cells.
+    pub fn install<U: Unit>(&mut self, unit: &U, state: U::State) {
+        if let Some(cell) = self
+            .cells
+            .iter_mut()
+            .find(|cell| cell.unit.key() == Unit::key(unit))
+        {
+            cell.state = Some(Arc::new(state));
+        }
+    }
+
     /// Folds one event in; gives the views that changed. An event that is folded in already
     /// changes nothing.
     pub fn drive(&mut self, event: &Event) -> Vec<Changed> {

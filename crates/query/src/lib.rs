@@ -9,5 +9,5 @@
 pub mod observe;
 pub mod page;
 
-pub use observe::{Observation, Observations, QueryError};
+pub use observe::{Observation, Observations, QueryError, Wanted, fold};
 pub use page::{Page, tail_page};

@@ -5,15 +5,16 @@
 //! session at one time share one read.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use orrery_projection::{Cells, Registry};
-use orrery_session::repair::closers;
-use orrery_session::{
-    ConstructError, SessionHeader, SessionId, SessionLog, SessionLogOffset, SharedEvent, Vocabulary,
-};
-use orrery_storage::{Revision, StorageError, Store};
+use orrery_projection::units::{ListMetadata, ListMetadataState};
+use orrery_projection::{Cells, Registry, Unit};
+use orrery_session::{SessionHeader, SessionId, SessionLogOffset, SharedEvent};
+use orrery_storage::{LogView, Revision, StorageError, Store};
 use tokio::sync::OnceCell;
+
+use crate::page::{Page, tail_page_of};
 
 /// How many observations are kept.
 const KEPT: usize = 5;
@@ -62,35 +63,111 @@ impl QueryError {
             other => Self::Storage(other),
         }
     }
-
-    fn of_log(id: &SessionId, error: &ConstructError) -> Self {
-        Self::Corrupt {
-            id: id.clone(),
-            why: error.to_string(),
-        }
-    }
 }
 
-/// A cold session at one revision.
+/// Which projections an observation folds: those that are always wanted, and those that matter
+/// only when the log's index says that there is something to fold.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted {
+    /// Always.
+    pub always: &'static [&'static str],
+    /// While messages wait.
+    pub while_queued: &'static [&'static str],
+    /// While questions for approval are undecided.
+    pub while_asking: &'static [&'static str],
+}
+
+/// A cold session at one revision: read piece by piece, never whole unless somebody asks.
 #[derive(Debug)]
 pub struct Observation {
-    /// The header.
-    pub header: SessionHeader,
-    /// The exact inherited cut.
-    pub inherited: SessionLogOffset,
-    /// All events, closers of an interrupted turn included.
-    pub events: Vec<SharedEvent>,
-    /// All projections at the end of the events.
+    view: Arc<LogView>,
+    /// The wanted projections at the end of the log.
     pub cells: Cells,
-    /// Which state of the file this is.
-    pub revision: Revision,
 }
 
 impl Observation {
-    /// The boundary behind the last event.
-    pub fn end(&self) -> SessionLogOffset {
-        SessionLogOffset::of_len(self.events.len())
+    /// The header.
+    pub fn header(&self) -> &SessionHeader {
+        self.view.header()
     }
+
+    /// The exact inherited cut.
+    pub fn inherited(&self) -> SessionLogOffset {
+        self.view.inherited()
+    }
+
+    /// The boundary behind the last event, closers of an interrupted turn included.
+    pub fn end(&self) -> SessionLogOffset {
+        self.view.end()
+    }
+
+    /// The events of a range.
+    ///
+    /// # Errors
+    /// When a needed frame is damaged.
+    pub async fn events(
+        &self,
+        range: Range<SessionLogOffset>,
+    ) -> Result<Vec<SharedEvent>, QueryError> {
+        let view = Arc::clone(&self.view);
+        let read = blocking(move || view.events(range)).await;
+        read.map_err(|error| QueryError::of_storage(&self.header().id, error))
+    }
+
+    /// The newest messages before a boundary.
+    ///
+    /// # Errors
+    /// When a needed frame is damaged.
+    pub async fn page(
+        &self,
+        end: SessionLogOffset,
+        max_messages: usize,
+    ) -> Result<Page, QueryError> {
+        let view = Arc::clone(&self.view);
+        let read = blocking(move || tail_page_of(&view, end, max_messages)).await;
+        read.map_err(|error| QueryError::of_storage(&self.header().id, error))
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, StorageError> + Send + 'static,
+) -> Result<T, StorageError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+        Err(_cancelled) => Err(StorageError::Closed),
+    }
+}
+
+/// Folds the wanted projections of a log, decoding only the frames that they need.
+///
+/// # Errors
+/// When a needed frame is damaged, or an event that may not be skipped is of an unknown type.
+pub fn fold(registry: &Registry, wanted: &Wanted, view: &LogView) -> Result<Cells, StorageError> {
+    let facts = view.facts();
+    if facts.required_unknown {
+        return Err(StorageError::Unsupported {
+            path: view.path().to_owned(),
+            why: "it holds events of a type that a newer build knows".to_owned(),
+        });
+    }
+    let mut keys: Vec<&str> = wanted.always.to_vec();
+    if facts.queued > 0 || facts.steering > 0 {
+        keys.extend(wanted.while_queued);
+    }
+    if facts.pending_approvals > 0 {
+        keys.extend(wanted.while_asking);
+    }
+    let mut cells = Cells::selected(registry, &keys, view.header(), view.inherited());
+    let metadata = ListMetadataState {
+        blank: facts.blank,
+        last_prompt_at: facts.last_prompt_at,
+    };
+    cells.install(&ListMetadata, metadata);
+    keys.retain(|key| *key != Unit::key(&ListMetadata));
+    cells.feed(&view.events_of(&registry.event_types(&keys))?);
+    cells.advance_to(view.end());
+    Ok(cells)
 }
 
 type Shared = Arc<OnceCell<Result<Arc<Observation>, QueryError>>>;
@@ -107,18 +184,18 @@ struct Kept {
 pub struct Observations {
     store: Store,
     registry: Arc<Registry>,
-    vocabulary: Vocabulary,
+    wanted: Wanted,
     /// Most recently used first.
     kept: Arc<Mutex<VecDeque<Kept>>>,
 }
 
 impl Observations {
     /// No observations yet.
-    pub fn new(store: Store, registry: Arc<Registry>, vocabulary: Vocabulary) -> Self {
+    pub fn new(store: Store, registry: Arc<Registry>, wanted: Wanted) -> Self {
         Self {
             store,
             registry,
-            vocabulary,
+            wanted,
             kept: Arc::default(),
         }
     }
@@ -167,40 +244,12 @@ impl Observations {
     }
 
     async fn read(&self, id: &SessionId) -> Result<Arc<Observation>, QueryError> {
-        let stored = self
-            .store
-            .read(id)
+        let failed = |error| QueryError::of_storage(id, error);
+        let view = Arc::new(self.store.view(id).await.map_err(failed)?);
+        let (registry, wanted, read) = (Arc::clone(&self.registry), self.wanted, Arc::clone(&view));
+        let cells = blocking(move || fold(&registry, &wanted, &read))
             .await
-            .map_err(|error| QueryError::of_storage(id, error))?;
-        let (registry, vocabulary) = (Arc::clone(&self.registry), self.vocabulary.clone());
-        let id = id.clone();
-        let folded = tokio::task::spawn_blocking(move || {
-            let mut events = stored.events;
-            let added = closers(&events).map_err(|e| QueryError::Corrupt {
-                id: id.clone(),
-                why: e.to_string(),
-            })?;
-            events.extend(added);
-            let log = SessionLog::read(stored.header, events, stored.inherited, vocabulary)
-                .map_err(|error| QueryError::of_log(&id, &error))?;
-            let header = log.header().clone();
-            let inherited = log.inherited_event_count();
-            let mut cells = Cells::new(&registry, &header, inherited);
-            cells.feed(log.events());
-            let events = log.events().to_vec();
-            let revision = stored.revision;
-            Ok(Arc::new(Observation {
-                header,
-                inherited,
-                events,
-                cells,
-                revision,
-            }))
-        });
-        match folded.await {
-            Ok(result) => result,
-            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-            Err(_cancelled) => Err(QueryError::Storage(StorageError::Closed)),
-        }
+            .map_err(failed)?;
+        Ok(Arc::new(Observation { view, cells }))
     }
 }

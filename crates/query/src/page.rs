@@ -4,8 +4,11 @@
 //! of the events that the message cites. Replacements do not count, so a summary lands in the page
 //! of the event that cites it. Packing comes after selection and never moves a border.
 
+use std::ops::ControlFlow;
+
 use orrery_session::chunk_row::{Record, pack};
 use orrery_session::{EventType, SessionLogOffset, SharedEvent, SurfaceOp};
+use orrery_storage::{LogView, StorageError};
 
 /// How many messages a page holds unless somebody asks otherwise.
 pub const DEFAULT_MESSAGES: usize = 50;
@@ -19,15 +22,16 @@ pub struct Page {
     pub has_more: bool,
 }
 
-/// Where the page that ends before `end` begins.
-pub fn page_start(
-    events: &[SharedEvent],
+/// Where the page that ends before `end` begins, if a window of the log that ends there reaches far
+/// enough back to tell.
+fn page_start(
+    window: &[SharedEvent],
     end: SessionLogOffset,
     max_messages: usize,
-) -> SessionLogOffset {
-    let end = end.index().min(events.len());
+) -> Option<SessionLogOffset> {
+    let before_end = |event: &&SharedEvent| event.seq().offset_before() < end;
     let mut count = 0;
-    for event in events[..end].iter().rev() {
+    for event in window.iter().rev().filter(before_end) {
         let counts = matches!(
             event.event_type(),
             EventType::UserMessage | EventType::AssistantMessage
@@ -43,17 +47,76 @@ pub fn page_start(
                 .iter()
                 .copied();
             let first = sources.fold(event.seq(), Ord::min);
-            return first.offset_before();
+            return Some(first.offset_before());
         }
     }
-    SessionLogOffset::ZERO
+    None
 }
 
-/// The newest `max_messages` messages before `end`.
+/// The newest `max_messages` messages before `end` of a log that is at hand whole.
 pub fn tail_page(events: &[SharedEvent], end: SessionLogOffset, max_messages: usize) -> Page {
     let end = SessionLogOffset::of_len(end.index().min(events.len()));
-    let start = page_start(events, end, max_messages.max(1));
-    let selected = events.get(start.index()..end.index()).unwrap_or_default();
+    let start = page_start(events, end, max_messages.max(1)).unwrap_or(SessionLogOffset::ZERO);
+    page_of(events, start, end)
+}
+
+/// The same of a log on disk, decoding the frames of the page and none before.
+///
+/// # Errors
+/// When a needed frame is damaged.
+pub fn tail_page_of(
+    view: &LogView,
+    end: SessionLogOffset,
+    max_messages: usize,
+) -> Result<Page, StorageError> {
+    let end = end.min(view.end());
+    // From the newest on, each piece in order; put together they end with the page.
+    let mut pieces: Vec<Vec<SharedEvent>> = Vec::new();
+    let mut messages = max_messages.max(1);
+    let mut start = None;
+    view.backwards(|piece| {
+        let reaches = piece.first().map(|event| event.seq().offset_before());
+        if reaches.is_none_or(|first| first >= end) {
+            return ControlFlow::Continue(());
+        }
+        if start.is_none() {
+            start = page_start(&piece, end, messages);
+            messages = messages.saturating_sub(messages_in(&piece, end));
+        }
+        pieces.push(piece);
+        match (start, reaches) {
+            (Some(start), Some(first)) if first <= start => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
+    })?;
+    pieces.reverse();
+    let window = pieces.concat();
+    Ok(page_of(
+        &window,
+        start.unwrap_or(SessionLogOffset::ZERO),
+        end,
+    ))
+}
+
+fn messages_in(window: &[SharedEvent], end: SessionLogOffset) -> usize {
+    window
+        .iter()
+        .filter(|event| {
+            event.seq().offset_before() < end
+                && event.surface_op() == Some(SurfaceOp::Append)
+                && matches!(
+                    event.event_type(),
+                    EventType::UserMessage | EventType::AssistantMessage
+                )
+        })
+        .count()
+}
+
+fn page_of(window: &[SharedEvent], start: SessionLogOffset, end: SessionLogOffset) -> Page {
+    let before = |boundary: SessionLogOffset| {
+        window.partition_point(|event| event.seq().offset_before() < boundary)
+    };
+    let selected = window.get(before(start)..before(end)).unwrap_or_default();
     Page {
         records: pack(selected),
         has_more: start != SessionLogOffset::ZERO,
@@ -100,9 +163,8 @@ mod tests {
     fn a_page_begins_with_the_first_chunk_of_its_oldest_message() {
         let events = log();
         let end = SessionLogOffset::of_len(8);
-        assert_eq!(page_start(&events, end, 1).get(), 2);
-        assert_eq!(page_start(&events, end, 2).get(), 1);
-        assert_eq!(page_start(&events, end, 3).get(), 0);
+        let start = |messages| page_start(&events, end, messages).map(SessionLogOffset::get);
+        assert_eq!((start(1), start(2), start(3)), (Some(2), Some(1), None));
         let page = tail_page(&events, end, 1);
         assert_eq!((page.records.len(), page.has_more), (4, true));
         let older = tail_page(&events, SessionLogOffset::of_len(2), 1);

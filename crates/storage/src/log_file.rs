@@ -10,6 +10,7 @@ use orrery_session::{SessionHeader, SessionLogOffset, SharedEvent};
 use crate::disk::{Disk, DiskFile, FileStat};
 use crate::error::StorageError;
 use crate::frames;
+use crate::index::Index;
 use crate::layout::{Compression, log_path};
 use crate::lock::WriterLock;
 use crate::read::{StoredLog, read_log};
@@ -30,6 +31,8 @@ pub struct LogFile {
     file: Box<dyn DiskFile>,
     expected: Expected,
     synced: bool,
+    /// Kept beside the log as it grows; without one, readers build it when they need it.
+    index: Option<Index>,
     _lock: WriterLock,
 }
 
@@ -85,7 +88,8 @@ impl LogFile {
             .map_err(|e| StorageError::io("compress", &path, &e))?;
         bytes.extend(
             encode(compression, inherited, SessionLogOffset::ZERO, events)
-                .map_err(|e| StorageError::io("compress", &path, &e))?,
+                .map_err(|e| StorageError::io("compress", &path, &e))?
+                .bytes,
         );
         let nonce = uuid::Uuid::new_v4().simple().to_string();
         let name = format!(
@@ -109,7 +113,7 @@ impl LogFile {
         // The temporary name is of no use either way; a left-over is ignored by every reader.
         drop(disk.remove_file(&temporary));
         let (file, stat) = published.map_err(|e| StorageError::io("publish", &path, &e))?;
-        Ok(Self {
+        let mut log = Self {
             disk: Arc::clone(disk),
             path,
             compression,
@@ -118,8 +122,11 @@ impl LogFile {
             file,
             expected: Expected::of(&stat),
             synced: true,
+            index: None,
             _lock: lock,
-        })
+        };
+        log.open_index();
+        Ok(log)
     }
 
     /// Opens a log for writing: takes the lock, reads it, repairs what a crash left.
@@ -150,13 +157,24 @@ impl LogFile {
             file,
             expected: Expected::of(&stat),
             synced: true,
+            index: None,
             _lock: lock,
         };
         if stat != stored.revision.0 {
             return Err(log.changed("it was written between reading and opening it"));
         }
         log.repair(&mut stored)?;
+        log.open_index();
         Ok((log, stored))
+    }
+
+    /// Takes up the index of the log as it is now. Without one the log is written all the same.
+    fn open_index(&mut self) {
+        match Index::open(self.disk.as_ref(), &self.path, self.compression) {
+            Ok(index) if index.indexed_bytes() == self.expected.size => self.index = Some(index),
+            Ok(_) => tracing::debug!(path = %self.path.display(), "not all of the log is indexed"),
+            Err(error) => tracing::warn!(%error, "the log could not be indexed"),
+        }
     }
 
     /// Writes recovered events and closers over the torn tail in one write, then cuts the rest
@@ -175,7 +193,8 @@ impl LogFile {
         let io = |action| move |e: std::io::Error| StorageError::io(action, &path, &e);
         let from = SessionLogOffset::of_len(first);
         let bytes = encode(self.compression, self.inherited, from, tail)
-            .map_err(|e| StorageError::io("compress", &self.path, &e))?;
+            .map_err(|e| StorageError::io("compress", &self.path, &e))?
+            .bytes;
         let end = start + bytes.len() as u64;
         let written = (|| {
             self.file.write_at(start, &bytes)?;
@@ -223,7 +242,7 @@ impl LogFile {
             let why = format!("expected {:?}, found {here:?}", self.expected);
             return Err(self.changed(&why));
         }
-        let bytes = encode(self.compression, self.inherited, self.end, events)
+        let Encoded { bytes, frames } = encode(self.compression, self.inherited, self.end, events)
             .map_err(|e| io("compress", &self.path, &e))?;
         let size = self.expected.size;
         let written = self
@@ -241,6 +260,15 @@ impl LogFile {
         self.expected.size += bytes.len() as u64;
         self.end = self.end.advance(events.len());
         self.synced = sync;
+        if let Some(index) = &mut self.index {
+            let placed: Vec<_> = frames
+                .into_iter()
+                .map(|(span, checksum, count)| {
+                    (span.start + size..span.end + size, checksum, count)
+                })
+                .collect();
+            index.appended(self.disk.as_ref(), &placed, events);
+        }
         Ok(())
     }
 
@@ -280,14 +308,24 @@ fn contain(compression: Compression, content: &[u8]) -> std::io::Result<Vec<u8>>
     }
 }
 
-/// The bytes of a batch: one or more frames, each bounded, one of them ending at the cut.
+/// A batch as it goes to disk.
+struct Encoded {
+    bytes: Vec<u8>,
+    /// For each frame: where it lies within the bytes, its checksum, how many events it holds.
+    frames: Vec<(std::ops::Range<u64>, u32, usize)>,
+}
+
+/// Encodes a batch as one or more frames, each bounded, one of them ending at the cut.
 fn encode(
     compression: Compression,
     cut: SessionLogOffset,
     start: SessionLogOffset,
     events: &[SharedEvent],
-) -> std::io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
+) -> std::io::Result<Encoded> {
+    let mut encoded = Encoded {
+        bytes: Vec::new(),
+        frames: Vec::new(),
+    };
     let mut rest = events;
     let mut offset = start;
     while !rest.is_empty() {
@@ -303,11 +341,17 @@ fn encode(
                 break;
             }
         }
-        bytes.extend(contain(compression, &encode_batch(&rest[..count]))?);
+        let (these, later) = rest.split_at(count);
+        let frame = contain(compression, &encode_batch(these))?;
+        let at = encoded.bytes.len() as u64;
+        encoded
+            .frames
+            .push((at..at + frame.len() as u64, crc32fast::hash(&frame), count));
+        encoded.bytes.extend(frame);
         offset = offset.advance(count);
-        rest = &rest[count..];
+        rest = later;
     }
-    Ok(bytes)
+    Ok(encoded)
 }
 
 /// Makes the session's folder and whatever is missing above it, each durable in its parent.

@@ -14,6 +14,7 @@ use crate::disk::Disk;
 use crate::error::StorageError;
 use crate::layout::Compression;
 use crate::read::{StoredLog, read_log};
+use crate::view::LogView;
 use crate::writer::{Command, Lives, Slot, Writer};
 
 /// When an append is on disk (decision D8).
@@ -137,6 +138,21 @@ impl Store {
         blocking(move || {
             let entry = inner.find(&id)?;
             read_log(inner.disk.as_ref(), &entry.path, entry.compression)
+        })
+        .await
+    }
+
+    /// Opens one log for selective reads, changing nothing of it.
+    pub async fn view(&self, id: &SessionId) -> Result<LogView, StorageError> {
+        let (inner, id) = (Arc::clone(&self.inner), id.clone());
+        blocking(move || {
+            let entry = inner.find(&id)?;
+            let view = LogView::open(inner.disk.as_ref(), &entry.path, entry.compression)?;
+            if view.header().id == id {
+                Ok(view)
+            } else {
+                Err(StorageError::NotFound { id })
+            }
         })
         .await
     }

@@ -7,7 +7,9 @@ use orrery_projection::Cells;
 use orrery_projection::units::Title;
 use orrery_session::fork::{child_header, turn_cut};
 use orrery_session::payload::{SessionTitle, TitleSource};
-use orrery_session::{EventDraft, EventType, SessionLog, SharedEvent, Vocabulary, title};
+use orrery_session::{
+    EventDraft, EventType, SessionLog, SessionLogOffset, SharedEvent, Vocabulary, title,
+};
 
 use super::{Controller, failures};
 
@@ -15,7 +17,7 @@ impl Controller {
     /// Branches off.
     pub async fn fork(&self, request: ForkRequest) -> Result<ForkResponse, ApiError> {
         let source = self.look(&request.session_id).await?;
-        let events = source.events();
+        let events = source.events(SessionLogOffset::ZERO..source.end()).await?;
         let cut = turn_cut(&events, request.at_seq).map_err(|error| {
             ApiError::new(ErrorCode::ForkUnavailable, error.to_string())
                 .with("sessionId", &request.session_id)

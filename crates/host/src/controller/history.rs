@@ -13,14 +13,14 @@ use orrery_api::frames::follow_event_text;
 use orrery_api::history::{
     FollowItem, FollowRequest, FollowSnapshot, HistoryRecord, PageRequest, PageResponse,
 };
-use orrery_query::{Page, tail_page};
+use orrery_query::Page;
 use orrery_session::chunk_row::{Record, Spelling};
 use orrery_session::{
     Json, JsonError, Origin, SessionHeader, SessionId, SessionLogOffset, SharedEvent,
 };
 use tokio::sync::watch;
 
-use super::{Controller, Found};
+use super::{Controller, Found, failures};
 
 /// How many events a follower takes at once.
 const PULL: usize = 256;
@@ -51,16 +51,15 @@ impl Controller {
     pub async fn page(&self, request: PageRequest) -> Result<PageResponse, ApiError> {
         let messages = messages(request.max_messages)?;
         let found = self.addressed(&request.address).await?;
-        let events = found.events();
         let through = request.through_seq.offset();
-        if through.index() > events.len() {
+        if through > found.end() {
             let message = "lies beyond the end of the log";
             return Err(ApiError::bad_request("throughSeq", message));
         }
         let end = request
             .before_seq
             .map_or(through, |seq| through.min(seq.offset_before()));
-        let Page { records, has_more } = tail_page(&events, end, messages);
+        let Page { records, has_more } = found.page(end, messages).await?;
         Ok(PageResponse {
             records: wire_records(&records)?,
             has_more,
@@ -75,11 +74,11 @@ impl Controller {
         let found = self.addressed(&request.address).await?;
         let (opening, next) = match request.after_seq {
             None => {
-                let (piece, end) = snapshot(&found, messages)?;
+                let (piece, end) = snapshot(&found, messages).await?;
                 (Some(piece), end)
             }
             Some(after) => {
-                if after.offset_after().index() > found.events().len() {
+                if after.offset_after() > found.end() {
                     let message = "lies beyond the end of the log";
                     return Err(ApiError::bad_request("afterSeq", message));
                 }
@@ -99,8 +98,9 @@ impl Controller {
         match found {
             Found::Live(handle) => feed.live = Some(handle),
             Found::Cold(cold) => {
-                let rest = cold.events.get(next.index()..).unwrap_or_default();
-                feed.pulled.extend(rest.iter().cloned());
+                let rest = cold.events(next..cold.end()).await;
+                feed.pulled
+                    .extend(rest.map_err(|error| failures::of_query(&error))?);
             }
         }
         Ok(feed)
@@ -171,10 +171,12 @@ fn messages(asked: Option<u32>) -> Result<usize, ApiError> {
     }
 }
 
-fn snapshot(found: &Found, messages: usize) -> Result<(FollowPiece, SessionLogOffset), ApiError> {
-    let events = found.events();
-    let end = SessionLogOffset::of_len(events.len());
-    let Page { records, has_more } = tail_page(&events, end, messages);
+async fn snapshot(
+    found: &Found,
+    messages: usize,
+) -> Result<(FollowPiece, SessionLogOffset), ApiError> {
+    let end = found.end();
+    let Page { records, has_more } = found.page(end, messages).await?;
     let (inherited, projections) = match found {
         Found::Live(handle) => {
             let state = handle.live().state_now();
@@ -197,7 +199,7 @@ fn snapshot(found: &Found, messages: usize) -> Result<(FollowPiece, SessionLogOf
                 .map(|(key, value)| (key.to_owned(), value))
                 .collect();
             (
-                cold.inherited,
+                cold.inherited(),
                 ProjectionValues {
                     as_of_seq: end.cursor(),
                     values,

@@ -16,7 +16,8 @@ use orrery_api::session::{
 };
 use orrery_projection::units::ListMetadata;
 use orrery_projection::{Cells, Snapshot};
-use orrery_session::{SessionHeader, SessionId, SessionLogOffset, Timestamp};
+use orrery_query::fold;
+use orrery_session::{SessionHeader, SessionId, Timestamp};
 use orrery_storage::{CatalogueEntry, Revision, StorageError};
 
 use super::{Controller, failures};
@@ -29,17 +30,6 @@ const ROW_KEYS: [&str; 5] = [
     "modelSelection",
     "subagent",
 ];
-/// What is folded of a cold log for rows and for the control stream.
-const COLD_KEYS: [&str; 7] = [
-    "title",
-    "sessionListMetadata",
-    "agentPreset",
-    "modelSelection",
-    "subagent",
-    "inbox",
-    "pendingApprovals",
-];
-
 /// What is known of a cold session at one revision.
 #[derive(Debug)]
 pub(super) struct ColdRow {
@@ -208,14 +198,8 @@ impl Controller {
         if let Some((_, row)) = known {
             return Some(row);
         }
-        let (revision, row) = match self.inner.store.read(id).await {
-            Ok(log) => {
-                let registry = &self.inner.registry;
-                let mut cells = Cells::selected(registry, &COLD_KEYS, &log.header, log.inherited);
-                cells.feed(&log.events);
-                cells.advance_to(SessionLogOffset::of_len(log.events.len()));
-                (log.revision, ColdRow::of(&cells))
-            }
+        let (revision, row) = match self.folded(id).await {
+            Ok((revision, cells)) => (revision, ColdRow::of(&cells)),
             Err(StorageError::NotFound { .. }) => return None,
             Err(error) if error.is_missing_file() => return None,
             Err(error) => (entry.revision, ColdRow::damaged(error.to_string())),
@@ -229,6 +213,22 @@ impl Controller {
             .unwrap_or_else(PoisonError::into_inner);
         rows.insert(id.clone(), (revision, Arc::clone(&row)));
         Some(row)
+    }
+}
+
+impl Controller {
+    /// The wanted projections of a cold log.
+    async fn folded(&self, id: &SessionId) -> Result<(Revision, Cells), StorageError> {
+        let view = self.inner.store.view(id).await?;
+        let registry = Arc::clone(&self.inner.registry);
+        let folding = tokio::task::spawn_blocking(move || {
+            let cells = fold(&registry, &super::WANTED, &view)?;
+            Ok((view.revision(), cells))
+        });
+        folding.await.unwrap_or_else(|error| {
+            tracing::error!(%error, "a log could not be folded");
+            Err(StorageError::Closed)
+        })
     }
 }
 

@@ -9,6 +9,7 @@
 
 mod crash;
 mod faults;
+mod index;
 mod samples;
 mod store;
 
