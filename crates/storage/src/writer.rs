@@ -74,6 +74,7 @@ enum Target {
 
 struct Live {
     target: Target,
+    /// What is not known to be durable, in order; the first part of it may be written already.
     queue: Vec<SharedEvent>,
     end: SessionLogOffset,
     deadline: Option<Instant>,
@@ -258,25 +259,37 @@ impl Writer {
                 if live.queue.is_empty() {
                     Ok(())
                 } else {
-                    LogFile::create(
+                    let created = LogFile::create(
                         &self.disk,
                         &self.root,
                         self.compression,
                         header,
                         *inherited,
                         &live.queue,
-                    )
-                    .map(|file| live.target = Target::File(Box::new(file)))
+                    );
+                    created.and_then(|mut file| {
+                        let synced = file.sync();
+                        // Published is published: a name that could not be synced is synced later.
+                        live.target = Target::File(Box::new(file));
+                        synced
+                    })
                 }
             }
             Target::File(file) => {
-                let appended = file.append(&live.queue, sync);
+                let written = file.end();
+                let from = live
+                    .queue
+                    .partition_point(|event| event.seq().offset_before() < written);
+                let fresh = live.queue.get(from..).unwrap_or_default();
+                let appended = file.append(fresh, sync);
                 appended.and_then(|()| if sync { file.sync() } else { Ok(()) })
             }
         };
         match &result {
             Ok(()) => {
-                live.queue.clear();
+                if sync {
+                    live.queue.clear();
+                }
                 live.deadline = None;
                 let state = SaveState {
                     saved: live.end,
@@ -289,15 +302,15 @@ impl Writer {
                 });
             }
             Err(error) => {
-                // What was appended and not synced is on disk: only the rest is tried again.
-                if let Target::File(file) = &live.target {
-                    let written = file.end();
-                    live.queue
-                        .retain(|event| event.seq().offset_before() >= written);
-                }
                 live.deadline = Some(Instant::now() + RETRY_DELAY);
-                live.saved
-                    .send_modify(|state| state.degraded = Some(error.to_string()));
+                let saved = match &live.target {
+                    Target::File(file) => file.end(),
+                    Target::Unpublished { .. } => SessionLogOffset::ZERO,
+                };
+                live.saved.send_modify(|state| {
+                    state.saved = saved;
+                    state.degraded = Some(error.to_string());
+                });
             }
         }
         result

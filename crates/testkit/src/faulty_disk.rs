@@ -289,6 +289,13 @@ impl Disk for FaultyDisk {
         Ok(())
     }
 
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut state = self.state();
+        state.pass(Op::Rename, from)?;
+        RealDisk.rename(from, to)?;
+        state.shadow.rename(from, to)
+    }
+
     fn remove_file(&self, path: &Path) -> io::Result<()> {
         let mut state = self.state();
         state.pass(Op::RemoveFile, path)?;

@@ -151,6 +151,20 @@ impl Shadow {
         self.change(parent, vec![(name, None)]);
     }
 
+    /// Both names lie in one folder.
+    pub(crate) fn rename(&mut self, from: &Path, to: &Path) -> io::Result<()> {
+        let id = match self.names.remove(from) {
+            Some(id) => id,
+            None => self.adopt_file(to)?,
+        };
+        let (parent, old) = parts(from);
+        let (_, new) = parts(to);
+        self.names.insert(to.to_owned(), id);
+        let change = vec![(old, None), (new, Some(Entry::File(id)))];
+        self.change(parent, change);
+        Ok(())
+    }
+
     fn change(&mut self, folder: PathBuf, change: NameChange) {
         self.folders.entry(folder).or_default().pending.push(change);
     }

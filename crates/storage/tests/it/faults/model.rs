@@ -1,17 +1,21 @@
 //! Any sequence of appends, flushes, crashes and reads does what a list of events does.
 
+use std::time::Duration;
+
 use orrery_session::{SessionLogOffset, SharedEvent};
-use orrery_storage::{Compression, Durability, LogWriter, StorageError, Store};
+use orrery_storage::{Compression, Durability, LogWriter, SaveState, StorageError, Store};
 use orrery_testkit::{Fault, FaultyDisk, Loss, Plan};
 use proptest::prelude::*;
 
-use super::{check, id, start};
+use super::{NEVER, check, id, start};
 use crate::{header, log_only, prompt};
 
 #[derive(Debug, Clone)]
 enum Step {
     Append(usize),
     Flush,
+    /// Waits until the window has written everything, or has failed to.
+    Wait,
     Read,
     Crash(Loss),
     Fault(Plan),
@@ -39,6 +43,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         4 => (1usize..12).prop_map(Step::Append),
         4 => Just(Step::Flush),
+        2 => Just(Step::Wait),
         2 => Just(Step::Read),
         2 => loss.prop_map(Step::Crash),
         2 => plan,
@@ -113,7 +118,12 @@ async fn reopen(store: &Store, model: &mut Model, what: &str) -> LogWriter {
 async fn play(steps: &[Step], compression: Compression, durability: Durability) {
     let home = tempfile::tempdir_in(crate::scratch()).unwrap();
     let disk = FaultyDisk::new(home.path()).unwrap();
-    let mut store = start(home.path(), &disk, compression, durability);
+    let window = if durability == Durability::Turn {
+        Duration::from_millis(1)
+    } else {
+        NEVER
+    };
+    let mut store = start(home.path(), &disk, compression, durability, window);
     let mut model = Model {
         appended: Vec::new(),
         acked: 0,
@@ -134,6 +144,13 @@ async fn play(steps: &[Step], compression: Compression, durability: Durability) 
                     model.acked = model.appended.len();
                 }
             }
+            Step::Wait if window == NEVER => {}
+            Step::Wait => {
+                let all = model.appended.len() as u64;
+                let mut saved = writer.saved();
+                let settled = |s: &SaveState| s.saved.get() == all || s.degraded.is_some();
+                saved.wait_for(settled).await.unwrap();
+            }
             Step::Read if disk.is_dead() => {}
             Step::Read => match store.read(&id()).await {
                 Ok(read) => check(&read.events, &model.appended, model.acked, &what),
@@ -146,7 +163,7 @@ async fn play(steps: &[Step], compression: Compression, durability: Durability) 
                 drop(writer);
                 store.shutdown().await;
                 disk.power_on(*loss).unwrap();
-                store = start(home.path(), &disk, compression, durability);
+                store = start(home.path(), &disk, compression, durability, window);
                 writer = reopen(&store, &mut model, &what).await;
             }
         }
