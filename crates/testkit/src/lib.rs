@@ -8,6 +8,7 @@
 
 pub mod dice;
 pub mod faulty_disk;
+pub mod log_fixtures;
 pub mod log_layout;
 pub mod log_writer;
 pub mod model_server;
