@@ -4,7 +4,8 @@
 //! event starts it, later ones do not move it (`session.md` 2.10). A failed background write keeps
 //! its batch at the head and is tried again, so that a full disk heals when space returns.
 
-use std::path::PathBuf;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -21,6 +22,10 @@ use crate::store::{Durability, SaveState};
 
 /// How long after a failed background write it is tried again.
 const RETRY_DELAY: Duration = Duration::from_secs(2);
+/// The most commands that are taken together.
+const MAX_GROUP: usize = 256;
+/// The most syncs that run side by side.
+const MAX_PARALLEL_SYNCS: usize = 8;
 /// The longest sleep without a deadline.
 const IDLE: Duration = Duration::from_secs(3600);
 
@@ -74,7 +79,9 @@ enum Target {
 
 struct Live {
     target: Target,
-    /// What is not known to be durable, in order; the first part of it may be written already.
+    /// Written and not yet known to be on disk: kept until they are.
+    unsynced: Vec<SharedEvent>,
+    /// Not yet written.
     queue: Vec<SharedEvent>,
     end: SessionLogOffset,
     deadline: Option<Instant>,
@@ -87,6 +94,7 @@ impl Live {
     const fn new(target: Target, end: SessionLogOffset, saved: watch::Sender<SaveState>) -> Self {
         Self {
             target,
+            unsynced: Vec::new(),
             queue: Vec::new(),
             end,
             deadline: None,
@@ -106,7 +114,13 @@ pub(crate) struct Writer {
 }
 
 #[derive(Default)]
-pub(crate) struct Lives(std::collections::BTreeMap<Slot, Live>);
+pub(crate) struct Lives(BTreeMap<Slot, Live>);
+
+/// Who waits for a flush, and what it wants afterwards.
+enum Waiter {
+    Flush(oneshot::Sender<Result<(), StorageError>>),
+    Close(Option<oneshot::Sender<Result<(), StorageError>>>),
+}
 
 impl Writer {
     /// Runs until shut down, or until every handle is gone.
@@ -114,26 +128,42 @@ impl Writer {
         loop {
             let next = self.live.0.values().filter_map(|live| live.deadline).min();
             let wait = next.map_or(IDLE, |at| at.saturating_duration_since(Instant::now()));
-            match commands.recv_timeout(wait) {
-                Ok(Command::Shutdown { reply }) => {
-                    let failures = self.close_all();
-                    // Whoever asked may have given up waiting; everything is written all the same.
-                    drop(reply.send(failures));
-                    return;
-                }
-                Ok(command) => self.handle(command),
-                Err(RecvTimeoutError::Timeout) => {}
+            let mut next = match commands.recv_timeout(wait) {
+                Ok(command) => Some(command),
+                Err(RecvTimeoutError::Timeout) => None,
                 Err(RecvTimeoutError::Disconnected) => {
                     for failure in self.close_all() {
                         tracing::error!(%failure, "events could not be saved at shutdown");
                     }
                     return;
                 }
+            };
+            // Whatever waits already is taken together, so that flushes share their syncs.
+            let mut waiters: Vec<(Slot, Waiter)> = Vec::new();
+            let mut shutdown = None;
+            let mut taken = 0;
+            while let Some(command) = next {
+                taken += 1;
+                match command {
+                    Command::Flush { slot, reply } => waiters.push((slot, Waiter::Flush(reply))),
+                    Command::Close { slot, reply } => waiters.push((slot, Waiter::Close(reply))),
+                    Command::Shutdown { reply } => shutdown = Some(reply),
+                    other => self.handle(other),
+                }
+                let more = taken < MAX_GROUP && shutdown.is_none();
+                next = if more { commands.try_recv().ok() } else { None };
+            }
+            self.settle(waiters);
+            if let Some(reply) = shutdown {
+                // Whoever asked may have given up waiting; everything is written all the same.
+                drop(reply.send(self.close_all()));
+                return;
             }
             self.write_due();
         }
     }
 
+    /// Commands that wait for no disk, and opening.
     fn handle(&mut self, command: Command) {
         match command {
             Command::Create {
@@ -174,28 +204,8 @@ impl Writer {
                 }
             }
             Command::Append { slot, events } => self.enqueue(slot, events),
-            Command::Flush { slot, reply } => {
-                // A caller that went away does not undo the flush.
-                drop(reply.send(self.flush(slot)));
-            }
-            Command::Close { slot, reply } => {
-                let result = self.flush(slot);
-                match (&result, reply) {
-                    (Ok(()), reply) => {
-                        self.live.0.remove(&slot);
-                        // A caller that went away does not undo the close.
-                        drop(reply.map(|reply| reply.send(result)));
-                    }
-                    (Err(_), Some(reply)) => drop(reply.send(result)),
-                    (Err(failure), None) => {
-                        if let Some(live) = self.live.0.get_mut(&slot) {
-                            live.closing = true;
-                        }
-                        tracing::error!(%failure, "a closed session has unsaved events");
-                    }
-                }
-            }
-            Command::Shutdown { .. } => {}
+            // Taken by the loop.
+            Command::Flush { .. } | Command::Close { .. } | Command::Shutdown { .. } => {}
         }
     }
 
@@ -221,18 +231,64 @@ impl Writer {
             .get_or_insert_with(|| Instant::now() + self.window);
     }
 
+    /// Flushes all sessions that somebody waits for, as one group, and answers.
+    fn settle(&mut self, waiters: Vec<(Slot, Waiter)>) {
+        if waiters.is_empty() {
+            return;
+        }
+        let slots = waiters.iter().map(|(slot, _)| *slot).collect();
+        let results = self.commit(&slots, true);
+        for (slot, waiter) in waiters {
+            let result = results
+                .get(&slot)
+                .cloned()
+                .unwrap_or(Err(StorageError::Closed));
+            match waiter {
+                // A caller that went away does not undo the flush.
+                Waiter::Flush(reply) => drop(reply.send(result)),
+                Waiter::Close(reply) => self.closed(slot, result, reply),
+            }
+        }
+    }
+
+    fn closed(
+        &mut self,
+        slot: Slot,
+        result: Result<(), StorageError>,
+        reply: Option<oneshot::Sender<Result<(), StorageError>>>,
+    ) {
+        match (&result, reply) {
+            (Ok(()), reply) => {
+                self.live.0.remove(&slot);
+                // A caller that went away does not undo the close.
+                drop(reply.map(|reply| reply.send(result)));
+            }
+            (Err(_), Some(reply)) => drop(reply.send(result)),
+            (Err(failure), None) => {
+                if let Some(live) = self.live.0.get_mut(&slot) {
+                    live.closing = true;
+                }
+                tracing::error!(%failure, "a closed session has unsaved events");
+            }
+        }
+    }
+
     fn write_due(&mut self) {
         let now = Instant::now();
-        let due: Vec<Slot> = self
+        let due = |live: &Live| live.deadline.is_some_and(|at| at <= now);
+        let slots: BTreeSet<Slot> = self
             .live
             .0
             .iter()
-            .filter(|(_, live)| live.deadline.is_some_and(|at| at <= now))
+            .filter(|(_, live)| due(live))
             .map(|(slot, _)| *slot)
             .collect();
+        if slots.is_empty() {
+            return;
+        }
         let sync = self.durability != Durability::Turn;
-        for slot in due {
-            match self.write(slot, sync) {
+        for (slot, result) in self.commit(&slots, sync) {
+            match result {
                 Ok(()) => {
                     if self.live.0.get(&slot).is_some_and(|live| live.closing) {
                         self.live.0.remove(&slot);
@@ -245,84 +301,143 @@ impl Writer {
         }
     }
 
-    fn flush(&mut self, slot: Slot) -> Result<(), StorageError> {
-        self.write(slot, true)
+    /// Writes what these sessions have queued, then makes all of it durable side by side.
+    ///
+    /// On failure a session's events are kept, in order, and its next try is set.
+    fn commit(
+        &mut self,
+        slots: &BTreeSet<Slot>,
+        sync: bool,
+    ) -> BTreeMap<Slot, Result<(), StorageError>> {
+        let mut results = BTreeMap::new();
+        for slot in slots {
+            let Some(live) = self.live.0.get_mut(slot) else {
+                continue;
+            };
+            let written = live.write(&self.disk, &self.root, self.compression);
+            results.insert(*slot, written);
+        }
+        if sync {
+            let mut dirty: Vec<(&Slot, &mut Live)> = self
+                .live
+                .0
+                .iter_mut()
+                .filter(|(slot, live)| {
+                    matches!(results.get(slot), Some(Ok(()))) && live.needs_sync()
+                })
+                .collect();
+            for group in dirty.chunks_mut(MAX_PARALLEL_SYNCS) {
+                let synced: Vec<(Slot, Result<(), StorageError>)> = match group {
+                    [(slot, live)] => vec![(**slot, live.sync())],
+                    group => std::thread::scope(|scope| {
+                        let threads: Vec<_> = group
+                            .iter_mut()
+                            .map(|(slot, live)| (**slot, scope.spawn(move || live.sync())))
+                            .collect();
+                        threads
+                            .into_iter()
+                            .map(|(slot, thread)| {
+                                (slot, thread.join().unwrap_or(Err(StorageError::Closed)))
+                            })
+                            .collect()
+                    }),
+                };
+                results.extend(synced);
+            }
+        }
+        for (slot, result) in &results {
+            if let Some(live) = self.live.0.get_mut(slot) {
+                live.tell(result);
+            }
+        }
+        results
     }
 
-    /// Writes everything queued. On failure the queue is kept and its next try is set.
-    fn write(&mut self, slot: Slot, sync: bool) -> Result<(), StorageError> {
-        let Some(live) = self.live.0.get_mut(&slot) else {
-            return Err(StorageError::Closed);
-        };
-        let result = match &mut live.target {
+    fn close_all(&mut self) -> Vec<StorageError> {
+        let slots: BTreeSet<Slot> = self.live.0.keys().copied().collect();
+        let failures = self
+            .commit(&slots, true)
+            .into_values()
+            .filter_map(Result::err)
+            .collect();
+        self.live.0.clear();
+        failures
+    }
+}
+
+impl Live {
+    /// Writes the queue; what was written counts once it is synced.
+    fn write(
+        &mut self,
+        disk: &Arc<dyn Disk>,
+        root: &Path,
+        compression: Compression,
+    ) -> Result<(), StorageError> {
+        if self.queue.is_empty() {
+            return Ok(());
+        }
+        match &mut self.target {
             Target::Unpublished { header, inherited } => {
-                if live.queue.is_empty() {
-                    Ok(())
-                } else {
-                    let created = LogFile::create(
-                        &self.disk,
-                        &self.root,
-                        self.compression,
-                        header,
-                        *inherited,
-                        &live.queue,
-                    );
-                    created.and_then(|mut file| {
-                        let synced = file.sync();
-                        // Published is published: a name that could not be synced is synced later.
-                        live.target = Target::File(Box::new(file));
-                        synced
-                    })
-                }
+                let file =
+                    LogFile::create(disk, root, compression, header, *inherited, &self.queue)?;
+                self.target = Target::File(Box::new(file));
+                self.unsynced.append(&mut self.queue);
             }
             Target::File(file) => {
-                let written = file.end();
-                let from = live
-                    .queue
-                    .partition_point(|event| event.seq().offset_before() < written);
-                let fresh = live.queue.get(from..).unwrap_or_default();
-                let appended = file.append(fresh, sync);
-                appended.and_then(|()| if sync { file.sync() } else { Ok(()) })
+                file.append(&self.queue)?;
+                self.unsynced.append(&mut self.queue);
             }
+        }
+        Ok(())
+    }
+
+    /// Also true with nothing unsynced: the name of a new file may still be due.
+    fn needs_sync(&self) -> bool {
+        matches!(&self.target, Target::File(file) if !file.is_durable())
+    }
+
+    fn sync(&mut self) -> Result<(), StorageError> {
+        let Target::File(file) = &mut self.target else {
+            return Ok(());
         };
-        match &result {
-            Ok(()) => {
-                if sync {
-                    live.queue.clear();
-                }
-                live.deadline = None;
-                let state = SaveState {
-                    saved: live.end,
-                    degraded: None,
-                };
-                live.saved.send_if_modified(|old| {
-                    let moved = *old != state;
-                    *old = state;
-                    moved
-                });
-            }
-            Err(error) => {
-                live.deadline = Some(Instant::now() + RETRY_DELAY);
-                let saved = match &live.target {
-                    Target::File(file) => file.end(),
-                    Target::Unpublished { .. } => SessionLogOffset::ZERO,
-                };
-                live.saved.send_modify(|state| {
-                    state.saved = saved;
-                    state.degraded = Some(error.to_string());
-                });
+        let result = file.sync();
+        match result {
+            Ok(()) => self.unsynced.clear(),
+            Err(_) => {
+                // What was cut off is written again, in its place before the rest.
+                let kept = file.end();
+                let mut again = std::mem::take(&mut self.unsynced);
+                again.retain(|event| event.seq().offset_before() >= kept);
+                again.append(&mut self.queue);
+                self.queue = again;
             }
         }
         result
     }
 
-    fn close_all(&mut self) -> Vec<StorageError> {
-        let slots: Vec<Slot> = self.live.0.keys().copied().collect();
-        let failures = slots
-            .into_iter()
-            .filter_map(|slot| self.flush(slot).err())
-            .collect();
-        self.live.0.clear();
-        failures
+    /// Shows how far the session is saved, and sets the next try after a failure.
+    fn tell(&mut self, result: &Result<(), StorageError>) {
+        let state = match result {
+            Ok(()) => {
+                self.deadline = None;
+                SaveState {
+                    saved: self.end,
+                    degraded: None,
+                }
+            }
+            Err(error) => {
+                self.deadline = Some(Instant::now() + RETRY_DELAY);
+                let saved = self.saved.borrow().saved;
+                SaveState {
+                    saved,
+                    degraded: Some(error.to_string()),
+                }
+            }
+        };
+        self.saved.send_if_modified(|old| {
+            let moved = *old != state;
+            *old = state;
+            moved
+        });
     }
 }
