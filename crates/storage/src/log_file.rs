@@ -338,19 +338,13 @@ impl LogFile {
         if self.durable.size != self.expected.size {
             if let Err(error) = self.file.sync() {
                 let failure = StorageError::io("sync", &self.path, &error);
-                self.expected.size = self.durable.size;
-                self.end = self.durable.end;
-                self.unsettled = true;
-                self.index = None;
+                self.fall_back();
                 if let Err(second) = self.settle() {
                     tracing::warn!(error = %second, "an unsynced batch could not be cut off yet");
                 }
                 return Err(failure);
             }
-            self.durable = Durable {
-                size: self.expected.size,
-                end: self.end,
-            };
+            self.mark_durable();
         }
         if !self.name_synced {
             let folder = self.path.parent().unwrap_or(&self.path);
@@ -369,20 +363,40 @@ impl LogFile {
 
     /// Cuts off what a failed write or sync left behind the expected end.
     ///
-    /// The next sync makes the cut durable. Syncing here could fail, and with that lose what was
-    /// appended before and is not synced yet.
+    /// The cut is durable before anything is written there again: else a crash could leave the new
+    /// bytes with the old ones behind them.
     fn settle(&mut self) -> Result<(), StorageError> {
         if self.unsettled {
             let size = self.expected.size;
             self.file
                 .set_size(size)
                 .map_err(|e| StorageError::io("cut the tail off", &self.path, &e))?;
+            if let Err(error) = self.file.sync() {
+                self.fall_back();
+                return Err(StorageError::io("sync the cut of", &self.path, &error));
+            }
+            self.mark_durable();
             self.unsettled = false;
             if self.index.is_none() {
                 self.open_index();
             }
         }
         Ok(())
+    }
+
+    /// After a failed sync nothing is known of what was appended since the last good one.
+    fn fall_back(&mut self) {
+        self.expected.size = self.durable.size;
+        self.end = self.durable.end;
+        self.unsettled = true;
+        self.index = None;
+    }
+
+    const fn mark_durable(&mut self) {
+        self.durable = Durable {
+            size: self.expected.size,
+            end: self.end,
+        };
     }
 
     /// The boundary behind the last written event.

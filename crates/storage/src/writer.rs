@@ -384,7 +384,11 @@ impl Live {
                 self.unsynced.append(&mut self.queue);
             }
             Target::File(file) => {
-                file.append(&self.queue)?;
+                let appended = file.append(&self.queue);
+                if appended.is_err() {
+                    self.requeue();
+                    return appended;
+                }
                 self.unsynced.append(&mut self.queue);
             }
         }
@@ -403,16 +407,21 @@ impl Live {
         let result = file.sync();
         match result {
             Ok(()) => self.unsynced.clear(),
-            Err(_) => {
-                // What was cut off is written again, in its place before the rest.
-                let kept = file.end();
-                let mut again = std::mem::take(&mut self.unsynced);
-                again.retain(|event| event.seq().offset_before() >= kept);
-                again.append(&mut self.queue);
-                self.queue = again;
-            }
+            Err(_) => self.requeue(),
         }
         result
+    }
+
+    /// What was cut off is written again, in its place before the rest.
+    fn requeue(&mut self) {
+        if let Target::File(file) = &self.target {
+            let kept = file.end();
+            let cut = |event: &SharedEvent| event.seq().offset_before() >= kept;
+            let from = self.unsynced.iter().position(cut);
+            let mut again = self.unsynced.split_off(from.unwrap_or(self.unsynced.len()));
+            again.append(&mut self.queue);
+            self.queue = again;
+        }
     }
 
     /// Shows how far the session is saved, and sets the next try after a failure.
