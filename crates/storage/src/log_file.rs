@@ -33,10 +33,11 @@ pub struct LogFile {
     end: SessionLogOffset,
     file: Box<dyn DiskFile>,
     expected: Expected,
+    /// How far the file is known to be on disk.
     durable: Durable,
-    /// What a failed batch left behind the end could not be cut away yet.
-    dirty: bool,
-    /// Whether the file's name is durable.
+    /// Whether bytes may stand behind the expected end that must be cut off first.
+    unsettled: bool,
+    /// Whether the file's name is on disk.
     name_synced: bool,
     /// Kept beside the log as it grows; without one, readers build it when they need it.
     index: Option<Index>,
@@ -51,7 +52,7 @@ struct Expected {
     size: u64,
 }
 
-/// What is known to survive a power cut.
+/// A boundary of the file and of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Durable {
     size: u64,
@@ -131,7 +132,7 @@ impl LogFile {
                 size: stat.size,
                 end,
             },
-            dirty: false,
+            unsettled: false,
             name_synced: false,
             index: None,
             _lock: lock,
@@ -157,7 +158,9 @@ impl LogFile {
             return Err(StorageError::corrupt(path, why));
         }
         let io = |action| move |e: std::io::Error| StorageError::io(action, path, &e);
-        let file = disk.open_file(path).map_err(io("open"))?;
+        let mut file = disk.open_file(path).map_err(io("open"))?;
+        // The writer before may have died with its last bytes in the cache only.
+        file.sync().map_err(io("sync"))?;
         let stat = file.stat().map_err(io("look at"))?;
         let end = SessionLogOffset::of_len(stored.events.len());
         let mut log = Self {
@@ -172,7 +175,7 @@ impl LogFile {
                 size: stat.size,
                 end,
             },
-            dirty: false,
+            unsettled: false,
             name_synced: false,
             index: None,
             _lock: lock,
@@ -181,9 +184,7 @@ impl LogFile {
             return Err(log.changed("it was written between reading and opening it"));
         }
         log.repair(&mut stored)?;
-        // A killed writer may have left content and name to the page cache; from here on what was
-        // read counts as saved.
-        log.file.sync().map_err(io("sync"))?;
+        // From here on what was read counts as saved, and so must its name.
         log.sync()?;
         log.open_index();
         Ok((log, stored))
@@ -214,8 +215,8 @@ impl LogFile {
                 end: self.end,
             };
             if recovered.is_empty() {
-                self.dirty = true;
-                self.cut()?;
+                self.unsettled = true;
+                self.settle()?;
             } else {
                 let tail = [recovered, &closers].concat();
                 self.replace_tail(&tail)?;
@@ -277,35 +278,9 @@ impl LogFile {
         Ok(())
     }
 
-    /// Takes away what lies behind the end: the rest of a batch that failed.
-    fn cut(&mut self) -> Result<(), StorageError> {
-        if self.dirty {
-            self.file
-                .set_size(self.expected.size)
-                .map_err(|e| StorageError::io("cut the tail of", &self.path, &e))?;
-            self.dirty = false;
-        }
-        Ok(())
-    }
-
-    /// After a failed write or sync nothing behind the durable end can be relied on, not even what
-    /// was written before it: a later sync may succeed without having written it.
-    fn roll_back(&mut self, failure: &mut StorageError) {
-        if self.end != self.durable.end {
-            self.index = None;
-        }
-        self.end = self.durable.end;
-        self.expected.size = self.durable.size;
-        self.dirty = true;
-        if let (Err(second), StorageError::Io { message, .. }) = (self.cut(), failure) {
-            *message = format!("{message}; rolling back failed too: {second}");
-        }
-    }
-
-    /// Appends one batch with one write; it is durable after [`LogFile::sync`].
+    /// Appends one batch with one write. It is durable after the next [`LogFile::sync`].
     ///
-    /// A failure rolls back to what is known to be durable; [`LogFile::end`] tells where to go on
-    /// from.
+    /// A failed write is rolled back, so that the same batch may be tried again.
     pub fn append(&mut self, events: &[SharedEvent]) -> Result<(), StorageError> {
         let Some(first) = events.first() else {
             return Ok(());
@@ -317,29 +292,27 @@ impl LogFile {
                 found,
             });
         }
+        self.settle()?;
         let io = |action, path: &Path, e: &std::io::Error| StorageError::io(action, path, e);
         let stat = self
             .disk
             .stat(&self.path)
             .map_err(|e| io("look at", &self.path, &e))?;
-        let mut here = Expected::of(&stat);
-        if self.dirty && here.size > self.expected.size {
-            here.size = self.expected.size;
-        }
+        let here = Expected::of(&stat);
         if here != self.expected {
             let why = format!("expected {:?}, found {here:?}", self.expected);
             return Err(self.changed(&why));
-        }
-        self.cut()?;
-        if self.index.is_none() {
-            self.open_index();
         }
         let Encoded { bytes, frames } = encode(self.compression, self.inherited, self.end, events)
             .map_err(|e| io("compress", &self.path, &e))?;
         let size = self.expected.size;
         if let Err(error) = self.file.write_at(size, &bytes) {
-            let mut failure = io("append to", &self.path, &error);
-            self.roll_back(&mut failure);
+            // What was written of it is cut off now, or before the next try.
+            self.unsettled = true;
+            let failure = io("append to", &self.path, &error);
+            if let Err(second) = self.settle() {
+                tracing::warn!(error = %second, "a torn batch could not be cut off yet");
+            }
             return Err(failure);
         }
         self.expected.size += bytes.len() as u64;
@@ -356,12 +329,19 @@ impl LogFile {
         Ok(())
     }
 
-    /// Makes everything appended durable, and the file's name with it.
+    /// Makes everything appended durable.
+    ///
+    /// After a failed sync nothing is known of what was appended since the last good one, so it is
+    /// cut off: [`LogFile::end`] falls back, and the caller appends it again.
     pub fn sync(&mut self) -> Result<(), StorageError> {
-        if self.durable.end != self.end {
+        self.settle()?;
+        if self.durable.size != self.expected.size {
             if let Err(error) = self.file.sync() {
-                let mut failure = StorageError::io("sync", &self.path, &error);
-                self.roll_back(&mut failure);
+                let failure = StorageError::io("sync", &self.path, &error);
+                self.fall_back();
+                if let Err(second) = self.settle() {
+                    tracing::warn!(error = %second, "an unsynced batch could not be cut off yet");
+                }
                 return Err(failure);
             }
             self.mark_durable();
@@ -374,6 +354,42 @@ impl LogFile {
             self.name_synced = true;
         }
         Ok(())
+    }
+
+    /// Whether everything appended is known to be on disk.
+    pub fn is_durable(&self) -> bool {
+        self.name_synced && self.durable.size == self.expected.size
+    }
+
+    /// Cuts off what a failed write or sync left behind the expected end.
+    ///
+    /// The cut is durable before anything is written there again: else a crash could leave the new
+    /// bytes with the old ones behind them.
+    fn settle(&mut self) -> Result<(), StorageError> {
+        if self.unsettled {
+            let size = self.expected.size;
+            self.file
+                .set_size(size)
+                .map_err(|e| StorageError::io("cut the tail off", &self.path, &e))?;
+            if let Err(error) = self.file.sync() {
+                self.fall_back();
+                return Err(StorageError::io("sync the cut of", &self.path, &error));
+            }
+            self.mark_durable();
+            self.unsettled = false;
+            if self.index.is_none() {
+                self.open_index();
+            }
+        }
+        Ok(())
+    }
+
+    /// After a failed sync nothing is known of what was appended since the last good one.
+    fn fall_back(&mut self) {
+        self.expected.size = self.durable.size;
+        self.end = self.durable.end;
+        self.unsettled = true;
+        self.index = None;
     }
 
     const fn mark_durable(&mut self) {

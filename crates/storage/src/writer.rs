@@ -79,7 +79,9 @@ enum Target {
 
 struct Live {
     target: Target,
-    /// What is not known to be durable, in order; the first part of it may be written already.
+    /// Written and not yet known to be on disk: kept until they are.
+    unsynced: Vec<SharedEvent>,
+    /// Not yet written.
     queue: Vec<SharedEvent>,
     end: SessionLogOffset,
     deadline: Option<Instant>,
@@ -92,6 +94,7 @@ impl Live {
     const fn new(target: Target, end: SessionLogOffset, saved: watch::Sender<SaveState>) -> Self {
         Self {
             target,
+            unsynced: Vec::new(),
             queue: Vec::new(),
             end,
             deadline: None,
@@ -320,7 +323,7 @@ impl Writer {
                 .0
                 .iter_mut()
                 .filter(|(slot, live)| {
-                    matches!(results.get(slot), Some(Ok(()))) && !live.queue.is_empty()
+                    matches!(results.get(slot), Some(Ok(()))) && live.needs_sync()
                 })
                 .collect();
             for group in dirty.chunks_mut(MAX_PARALLEL_SYNCS) {
@@ -363,7 +366,7 @@ impl Writer {
 }
 
 impl Live {
-    /// Writes what the file lacks of the queue. It stays in the queue until it is synced.
+    /// Writes the queue; what was written counts once it is synced.
     fn write(
         &mut self,
         disk: &Arc<dyn Disk>,
@@ -378,25 +381,47 @@ impl Live {
                 let file =
                     LogFile::create(disk, root, compression, header, *inherited, &self.queue)?;
                 self.target = Target::File(Box::new(file));
-                Ok(())
+                self.unsynced.append(&mut self.queue);
             }
             Target::File(file) => {
-                let written = file.end();
-                let before = |event: &SharedEvent| event.seq().offset_before() < written;
-                let from = self.queue.partition_point(before);
-                file.append(self.queue.get(from..).unwrap_or_default())
+                let appended = file.append(&self.queue);
+                if appended.is_err() {
+                    self.requeue();
+                    return appended;
+                }
+                self.unsynced.append(&mut self.queue);
             }
         }
+        Ok(())
     }
 
-    /// Makes what was written durable. After a failure the file's end tells what has to be written
-    /// again.
+    /// Also true with nothing unsynced: the name of a new file may still be due.
+    fn needs_sync(&self) -> bool {
+        matches!(&self.target, Target::File(file) if !file.is_durable())
+    }
+
     fn sync(&mut self) -> Result<(), StorageError> {
-        if let Target::File(file) = &mut self.target {
-            file.sync()?;
-            self.queue.clear();
+        let Target::File(file) = &mut self.target else {
+            return Ok(());
+        };
+        let result = file.sync();
+        match result {
+            Ok(()) => self.unsynced.clear(),
+            Err(_) => self.requeue(),
         }
-        Ok(())
+        result
+    }
+
+    /// What was cut off is written again, in its place before the rest.
+    fn requeue(&mut self) {
+        if let Target::File(file) = &self.target {
+            let kept = file.end();
+            let cut = |event: &SharedEvent| event.seq().offset_before() >= kept;
+            let from = self.unsynced.iter().position(cut);
+            let mut again = self.unsynced.split_off(from.unwrap_or(self.unsynced.len()));
+            again.append(&mut self.queue);
+            self.queue = again;
+        }
     }
 
     /// Shows how far the session is saved, and sets the next try after a failure.
@@ -411,10 +436,7 @@ impl Live {
             }
             Err(error) => {
                 self.deadline = Some(Instant::now() + RETRY_DELAY);
-                let saved = match &self.target {
-                    Target::File(file) => file.end(),
-                    Target::Unpublished { .. } => SessionLogOffset::ZERO,
-                };
+                let saved = self.saved.borrow().saved;
                 SaveState {
                     saved,
                     degraded: Some(error.to_string()),

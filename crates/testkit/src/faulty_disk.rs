@@ -71,7 +71,7 @@ pub enum Loss {
     /// Everything that was not synced.
     Unsynced,
     /// A random part of what was not synced: of each file and folder a prefix of its changes
-    /// survives, and the first lost write may survive in part.
+    /// survives, the first lost write may survive in part, and changes of size may be lost alone.
     Torn(u64),
 }
 
