@@ -20,11 +20,11 @@ use orrery_session::{
     Clock, EventDraft, EventType, IdSource, Json, Message, SessionId, SessionLog, SharedEvent,
     Source, title,
 };
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::task::TaskTracker;
 
 use crate::inbox::Waiting;
-use crate::live::{Live, LiveState, ProjectionCell, QueuedItem};
+use crate::live::{Live, LiveState, ProjectionCell, QueuedItem, Saved};
 use crate::machine::{Effect, Input, Machine, MachineError, MachineSettings, Output, RetryPolicy};
 use crate::prompt::Preset;
 use crate::tool::Tool;
@@ -49,6 +49,8 @@ pub trait LogWriter: Send + Sync + std::fmt::Debug {
     async fn flush(&self) -> Result<(), String>;
     /// Flushes and lets go of the log.
     async fn close(&self) -> Result<(), String>;
+    /// How far the log is on disk, to wait on.
+    fn saved(&self) -> watch::Receiver<Saved>;
 }
 
 /// Told whenever a session's visible state changed.
@@ -175,6 +177,8 @@ impl Actor {
         mut inputs: mpsc::Receiver<Input>,
     ) {
         let mut stopping: Option<oneshot::Sender<()>> = None;
+        let mut saved = self.writer.saved();
+        let mut saving = true;
         loop {
             let idle = self.machine.phase().is_idle();
             if stopping.is_some() && idle {
@@ -193,6 +197,10 @@ impl Actor {
                     None => self.input(Input::Cancel(AbortCause::Disposed)).await,
                 },
                 Some(input) = inputs.recv() => self.input(input).await,
+                moved = saved.changed(), if saving => {
+                    saving = moved.is_ok();
+                    self.show_state();
+                }
                 () = tokio::time::sleep(self.deps.idle_detach), if may_detach => break,
             }
         }
@@ -288,6 +296,7 @@ impl Actor {
             as_of: self.machine.log().end().cursor(),
             last_prompt_at: metadata.and_then(|m| m.last_prompt_at),
             blank: metadata.is_none_or(|m| m.blank),
+            saved: self.writer.saved().borrow().clone(),
             fault: self.fault.clone(),
         }
     }

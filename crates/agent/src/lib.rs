@@ -19,7 +19,7 @@ pub mod units;
 
 pub use actor::{ActorDeps, LogWriter, SessionHandle};
 pub use context::TurnContext;
-pub use live::{LiveState, LogHead, QueuedItem};
+pub use live::{LiveState, LogHead, QueuedItem, Saved};
 pub use machine::{Machine, MachineSettings, RetryPolicy};
 pub use prompt::Preset;
 pub use tool::{Access, Tool, ToolContext, ToolError, ToolOutput};

@@ -82,6 +82,15 @@ pub struct ProjectionCell {
     pub seq: SessionSeqCursor,
 }
 
+/// How far a live session is on disk.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Saved {
+    /// Everything before this boundary is written.
+    pub through: SessionLogOffset,
+    /// What the last try to write failed with; `None` while all is well.
+    pub degraded: Option<String>,
+}
+
 /// The process-local state of a live session.
 #[derive(Debug, Clone)]
 pub struct LiveState {
@@ -103,6 +112,8 @@ pub struct LiveState {
     pub last_prompt_at: Option<Timestamp>,
     /// Whether no turn has ever begun.
     pub blank: bool,
+    /// How far the log is on disk.
+    pub saved: Saved,
     /// Counts the failures that clients were told of; the newest is with it.
     pub fault: Option<(u64, String)>,
 }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use orrery_session::{Json, SessionId, SessionSeq};
+use orrery_session::{Json, SessionId, SessionSeq, SessionSeqCursor};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +30,34 @@ pub struct ControlState {
     /// What waits for a person, by the session that asks.
     #[schemars(with = "BTreeMap<String, Vec<Interaction>>")]
     pub interactions: BTreeMap<SessionId, Vec<Interaction>>,
+    /// How far live sessions are saved. Absent from what an older Host sends.
+    #[serde(default)]
+    #[schemars(with = "BTreeMap<String, Persistence>")]
+    pub persistence: BTreeMap<SessionId, Persistence>,
+}
+
+/// How far a live session is on disk. Process-local: the same seq may be told twice, once with
+/// trouble and once without.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Persistence {
+    /// The last event that is on disk; -1 for none.
+    #[schemars(with = "schema::Cursor")]
+    pub saved_seq: SessionSeqCursor,
+    /// What the last try to save failed with; `null` while all is well. Nothing is lost then: it is
+    /// kept in memory and tried again.
+    pub degraded: Option<String>,
+}
+
+/// One session's persistence changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PersistenceUpdate {
+    /// The session.
+    #[schemars(with = "schema::Id")]
+    pub session_id: SessionId,
+    /// How far it is saved now.
+    pub persistence: Persistence,
 }
 
 /// The opening of a control stream.
@@ -104,5 +132,7 @@ tagged_union! {
         Interaction(InteractionUpdate) = "interaction",
         /// A projection changed.
         Projection(ProjectionUpdate) = "projection",
+        /// How far one session is saved.
+        Persistence(PersistenceUpdate) = "persistence",
     }
 }

@@ -360,7 +360,7 @@ impl Controller {
             tasks: self.inner.tasks.clone(),
             on_change: Arc::new(move |_| live.changed()),
         };
-        let writer = Arc::new(StoredLogWriter(writer));
+        let writer = Arc::new(StoredLogWriter::new(writer, &self.inner.tasks));
         actor::start(deps, log, unsaved, writer).map_err(|error| {
             tracing::error!(session = %id, %error, "a session cannot be brought to life");
             ApiError::internal()

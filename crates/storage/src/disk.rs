@@ -41,6 +41,8 @@ pub trait Disk: Send + Sync + std::fmt::Debug {
     fn open_file(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
     /// Gives a file a second name; fails when that exists.
     fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Gives a file another name, at once; takes the place of what has that name.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Removes a name.
     fn remove_file(&self, path: &Path) -> io::Result<()>;
     /// Looks at a file, following links.
@@ -103,6 +105,10 @@ impl Disk for RealDisk {
 
     fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
         std::fs::hard_link(from, to)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        std::fs::rename(from, to)
     }
 
     fn remove_file(&self, path: &Path) -> io::Result<()> {

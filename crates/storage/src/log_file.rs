@@ -20,6 +20,9 @@ const MAX_FRAME_BYTES: usize = 256 * 1024;
 /// The most events a frame holds.
 const MAX_FRAME_EVENTS: usize = 2_000;
 
+/// How much of a log is copied at once.
+const COPY_BYTES: usize = 1024 * 1024;
+
 /// An open log with its lock: the only one that writes it.
 #[derive(Debug)]
 pub struct LogFile {
@@ -30,10 +33,11 @@ pub struct LogFile {
     end: SessionLogOffset,
     file: Box<dyn DiskFile>,
     expected: Expected,
-    /// How far the file is known to be on disk.
     durable: Durable,
-    /// Whether bytes may stand behind the expected end that must be cut off first.
-    unsettled: bool,
+    /// What a failed batch left behind the end could not be cut away yet.
+    dirty: bool,
+    /// Whether the file's name is durable.
+    name_synced: bool,
     /// Kept beside the log as it grows; without one, readers build it when they need it.
     index: Option<Index>,
     _lock: WriterLock,
@@ -47,7 +51,7 @@ struct Expected {
     size: u64,
 }
 
-/// A boundary of the file and of the log.
+/// What is known to survive a power cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Durable {
     size: u64,
@@ -67,7 +71,8 @@ impl Expected {
 impl LogFile {
     /// Publishes a new log with its first events: header first, in one file that appears whole.
     ///
-    /// The first events must reach the inherited cut.
+    /// The first events must reach the inherited cut. The file's name is durable only after
+    /// [`LogFile::sync`].
     pub fn create(
         disk: &Arc<dyn Disk>,
         root: &Path,
@@ -101,28 +106,19 @@ impl LogFile {
                 .map_err(|e| StorageError::io("compress", &path, &e))?
                 .bytes,
         );
-        let nonce = uuid::Uuid::new_v4().simple().to_string();
-        let name = format!(
-            "{}.{}.tmp",
-            compression.file_name(),
-            nonce.get(..12).unwrap_or("0")
-        );
-        let temporary = folder.join(name);
+        let temporary = temporary_name(&path, compression);
         let published = (|| {
             let mut file = disk.create_file(&temporary)?;
             file.write_at(0, &bytes)?;
             file.sync()?;
+            let stat = file.stat()?;
             disk.link(&temporary, &path)?;
-            let settled = disk.sync_folder(&folder).and_then(|()| file.stat());
-            if settled.is_err() {
-                // Not known to be durable, so not published: the same batch may be tried again.
-                drop(disk.remove_file(&path));
-            }
-            settled.map(|stat| (file, stat))
+            Ok((file, stat))
         })();
         // The temporary name is of no use either way; a left-over is ignored by every reader.
         drop(disk.remove_file(&temporary));
-        let (file, stat) = published.map_err(|e| StorageError::io("publish", &path, &e))?;
+        let (file, stat) =
+            published.map_err(|e: std::io::Error| StorageError::io("publish", &path, &e))?;
         let mut log = Self {
             disk: Arc::clone(disk),
             path,
@@ -135,7 +131,8 @@ impl LogFile {
                 size: stat.size,
                 end,
             },
-            unsettled: false,
+            dirty: false,
+            name_synced: false,
             index: None,
             _lock: lock,
         };
@@ -160,9 +157,7 @@ impl LogFile {
             return Err(StorageError::corrupt(path, why));
         }
         let io = |action| move |e: std::io::Error| StorageError::io(action, path, &e);
-        let mut file = disk.open_file(path).map_err(io("open"))?;
-        // The writer before may have died with its last bytes in the cache only.
-        file.sync().map_err(io("sync"))?;
+        let file = disk.open_file(path).map_err(io("open"))?;
         let stat = file.stat().map_err(io("look at"))?;
         let end = SessionLogOffset::of_len(stored.events.len());
         let mut log = Self {
@@ -177,7 +172,8 @@ impl LogFile {
                 size: stat.size,
                 end,
             },
-            unsettled: false,
+            dirty: false,
+            name_synced: false,
             index: None,
             _lock: lock,
         };
@@ -185,6 +181,10 @@ impl LogFile {
             return Err(log.changed("it was written between reading and opening it"));
         }
         log.repair(&mut stored)?;
+        // A killed writer may have left content and name to the page cache; from here on what was
+        // read counts as saved.
+        log.file.sync().map_err(io("sync"))?;
+        log.sync()?;
         log.open_index();
         Ok((log, stored))
     }
@@ -198,54 +198,114 @@ impl LogFile {
         }
     }
 
-    /// Writes recovered events and closers over the torn tail in one write, then cuts the rest
-    /// (decision D5).
+    /// Closes an open turn, behind the good bytes; a torn tail goes, what could be read of it stays.
+    ///
+    /// Every state that a crash can leave in between is one that opens and recovers the same events:
+    /// writing over a torn frame in place would leave neither the old nor the new one.
     fn repair(&mut self, stored: &mut StoredLog) -> Result<(), StorageError> {
         let closers = closers(&stored.events).map_err(|e| StorageError::corrupt(&self.path, e))?;
-        let (start, recovered) = match stored.torn {
-            None if closers.is_empty() => return Ok(()),
-            None => (self.expected.size, 0),
-            Some(torn) => (torn.truncate_to, torn.recovered),
-        };
-        let first = stored.events.len() - recovered;
+        if let Some(torn) = stored.torn {
+            let first = stored.events.len() - torn.recovered;
+            let recovered = stored.events.get(first..).unwrap_or_default();
+            self.end = SessionLogOffset::of_len(first);
+            self.expected.size = torn.truncate_to;
+            self.durable = Durable {
+                size: self.expected.size,
+                end: self.end,
+            };
+            if recovered.is_empty() {
+                self.dirty = true;
+                self.cut()?;
+            } else {
+                let tail = [recovered, &closers].concat();
+                self.replace_tail(&tail)?;
+            }
+            tracing::warn!(
+                path = %self.path.display(),
+                recovered = torn.recovered,
+                "removed the torn tail that a crash left"
+            );
+        } else if closers.is_empty() {
+            return Ok(());
+        }
         stored.events.extend(closers);
-        let tail = &stored.events[first..];
-        let path = self.path.clone();
-        let io = |action| move |e: std::io::Error| StorageError::io(action, &path, &e);
-        let from = SessionLogOffset::of_len(first);
-        let bytes = encode(self.compression, self.inherited, from, tail)
+        stored.torn = None;
+        let written = self.end.index();
+        self.append(stored.events.get(written..).unwrap_or_default())?;
+        self.sync()
+    }
+
+    /// Puts a copy with another tail in the place of the log, at once and durably (decision D5).
+    fn replace_tail(&mut self, tail: &[SharedEvent]) -> Result<(), StorageError> {
+        let start = self.expected.size;
+        let bytes = encode(self.compression, self.inherited, self.end, tail)
             .map_err(|e| StorageError::io("compress", &self.path, &e))?
             .bytes;
-        let end = start + bytes.len() as u64;
-        let written = (|| {
-            self.file.write_at(start, &bytes)?;
-            self.file.sync()?;
-            if self.expected.size > end {
-                self.file.set_size(end)?;
-                self.file.sync()?;
+        let temporary = temporary_name(&self.path, self.compression);
+        let replaced = (|| {
+            let reader = self.disk.open_reader(&self.path)?;
+            let mut file = self.disk.create_file(&temporary)?;
+            let mut at = 0;
+            while at < start {
+                let length = usize::try_from(start - at).unwrap_or(COPY_BYTES);
+                let piece = reader.read_at(at, length.min(COPY_BYTES))?;
+                if piece.is_empty() {
+                    return Err(std::io::ErrorKind::UnexpectedEof.into());
+                }
+                file.write_at(at, &piece)?;
+                at += piece.len() as u64;
             }
-            self.file.stat()
+            file.write_at(start, &bytes)?;
+            file.sync()?;
+            let stat = file.stat()?;
+            self.disk.rename(&temporary, &self.path)?;
+            Ok((file, stat))
         })();
-        let stat = written.map_err(io("repair"))?;
-        tracing::warn!(
-            path = %self.path.display(),
-            recovered,
-            torn = stored.torn.is_some(),
-            "repaired the tail that a crash left"
-        );
+        if replaced.is_err() {
+            // Of no use to anybody; a left-over is ignored by every reader.
+            drop(self.disk.remove_file(&temporary));
+        }
+        let (file, stat) =
+            replaced.map_err(|e: std::io::Error| StorageError::io("repair", &self.path, &e))?;
+        self.file = file;
         self.expected = Expected::of(&stat);
-        self.end = SessionLogOffset::of_len(stored.events.len());
+        self.end = self.end.advance(tail.len());
         self.durable = Durable {
             size: stat.size,
             end: self.end,
         };
-        stored.torn = None;
         Ok(())
     }
 
-    /// Appends one batch with one write. It is durable after the next [`LogFile::sync`].
+    /// Takes away what lies behind the end: the rest of a batch that failed.
+    fn cut(&mut self) -> Result<(), StorageError> {
+        if self.dirty {
+            self.file
+                .set_size(self.expected.size)
+                .map_err(|e| StorageError::io("cut the tail of", &self.path, &e))?;
+            self.dirty = false;
+        }
+        Ok(())
+    }
+
+    /// After a failed write or sync nothing behind the durable end can be relied on, not even what
+    /// was written before it: a later sync may succeed without having written it.
+    fn roll_back(&mut self, failure: &mut StorageError) {
+        if self.end != self.durable.end {
+            self.index = None;
+        }
+        self.end = self.durable.end;
+        self.expected.size = self.durable.size;
+        self.dirty = true;
+        if let (Err(second), StorageError::Io { message, .. }) = (self.cut(), failure) {
+            *message = format!("{message}; rolling back failed too: {second}");
+        }
+    }
+
+    /// Appends one batch with one write; it is durable after [`LogFile::sync`].
     ///
-    /// A failed write is rolled back, so that the same batch may be tried again.
+    /// A failure rolls back to what is known to be durable; [`LogFile::end`] tells where to go on
+    /// from.
     pub fn append(&mut self, events: &[SharedEvent]) -> Result<(), StorageError> {
         let Some(first) = events.first() else {
             return Ok(());
@@ -257,27 +317,29 @@ impl LogFile {
                 found,
             });
         }
-        self.settle()?;
         let io = |action, path: &Path, e: &std::io::Error| StorageError::io(action, path, e);
         let stat = self
             .disk
             .stat(&self.path)
             .map_err(|e| io("look at", &self.path, &e))?;
-        let here = Expected::of(&stat);
+        let mut here = Expected::of(&stat);
+        if self.dirty && here.size > self.expected.size {
+            here.size = self.expected.size;
+        }
         if here != self.expected {
             let why = format!("expected {:?}, found {here:?}", self.expected);
             return Err(self.changed(&why));
+        }
+        self.cut()?;
+        if self.index.is_none() {
+            self.open_index();
         }
         let Encoded { bytes, frames } = encode(self.compression, self.inherited, self.end, events)
             .map_err(|e| io("compress", &self.path, &e))?;
         let size = self.expected.size;
         if let Err(error) = self.file.write_at(size, &bytes) {
-            // What was written of it is cut off now, or before the next try.
-            self.unsettled = true;
-            let failure = io("append to", &self.path, &error);
-            if let Err(second) = self.settle() {
-                tracing::warn!(error = %second, "a torn batch could not be cut off yet");
-            }
+            let mut failure = io("append to", &self.path, &error);
+            self.roll_back(&mut failure);
             return Err(failure);
         }
         self.expected.size += bytes.len() as u64;
@@ -294,49 +356,31 @@ impl LogFile {
         Ok(())
     }
 
-    /// Makes everything appended durable.
-    ///
-    /// After a failed sync nothing is known of what was appended since the last good one, so it is
-    /// cut off: [`LogFile::end`] falls back, and the caller appends it again.
+    /// Makes everything appended durable, and the file's name with it.
     pub fn sync(&mut self) -> Result<(), StorageError> {
-        self.settle()?;
-        if self.durable.size == self.expected.size {
-            return Ok(());
+        if self.durable.end != self.end {
+            if let Err(error) = self.file.sync() {
+                let mut failure = StorageError::io("sync", &self.path, &error);
+                self.roll_back(&mut failure);
+                return Err(failure);
+            }
+            self.mark_durable();
         }
-        match self.file.sync() {
-            Ok(()) => {
-                self.durable = Durable {
-                    size: self.expected.size,
-                    end: self.end,
-                };
-                Ok(())
-            }
-            Err(error) => {
-                let failure = StorageError::io("sync", &self.path, &error);
-                self.expected.size = self.durable.size;
-                self.end = self.durable.end;
-                self.unsettled = true;
-                self.index = None;
-                if let Err(second) = self.settle() {
-                    tracing::warn!(error = %second, "an unsynced batch could not be cut off yet");
-                }
-                Err(failure)
-            }
-        }
-    }
-
-    /// Cuts off what a failed write or sync left behind the expected end.
-    fn settle(&mut self) -> Result<(), StorageError> {
-        if self.unsettled {
-            let size = self.expected.size;
-            let cut = self.file.set_size(size).and_then(|()| self.file.sync());
-            cut.map_err(|e| StorageError::io("cut a failed batch off", &self.path, &e))?;
-            self.unsettled = false;
-            if self.index.is_none() {
-                self.open_index();
-            }
+        if !self.name_synced {
+            let folder = self.path.parent().unwrap_or(&self.path);
+            self.disk
+                .sync_folder(folder)
+                .map_err(|e| StorageError::io("sync", folder, &e))?;
+            self.name_synced = true;
         }
         Ok(())
+    }
+
+    const fn mark_durable(&mut self) {
+        self.durable = Durable {
+            size: self.expected.size,
+            end: self.end,
+        };
     }
 
     /// The boundary behind the last written event.
@@ -355,6 +399,13 @@ impl LogFile {
             why: why.to_owned(),
         }
     }
+}
+
+/// A name that nobody else uses, beside the log.
+fn temporary_name(path: &Path, compression: Compression) -> PathBuf {
+    let nonce = uuid::Uuid::new_v4().simple().to_string();
+    let nonce = nonce.get(..12).unwrap_or("0");
+    path.with_file_name(format!("{}.{nonce}.tmp", compression.file_name()))
 }
 
 fn contain(compression: Compression, content: &[u8]) -> std::io::Result<Vec<u8>> {
@@ -410,12 +461,22 @@ fn encode(
     Ok(encoded)
 }
 
-/// Makes the session's folder and whatever is missing above it, each durable in its parent.
+/// Makes the session's folder and whatever is missing above it, each durable in its parent before
+/// the next is made.
 fn make_folders(disk: &dyn Disk, folder: &Path) -> Result<(), StorageError> {
     let mut missing: Vec<&Path> = Vec::new();
     for ancestor in folder.ancestors() {
         if disk.stat(ancestor).is_ok() {
-            break;
+            // Somebody may have died, or failed, between making this one and syncing its parent.
+            match ancestor
+                .parent()
+                .map(|parent| (parent, disk.sync_folder(parent)))
+            {
+                Some((parent, Err(e))) if e.kind() != std::io::ErrorKind::PermissionDenied => {
+                    return Err(StorageError::io("sync", parent, &e));
+                }
+                _ => break,
+            }
         }
         missing.push(ancestor);
     }

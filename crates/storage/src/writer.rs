@@ -79,9 +79,7 @@ enum Target {
 
 struct Live {
     target: Target,
-    /// Written and not yet known to be on disk: kept until they are.
-    unsynced: Vec<SharedEvent>,
-    /// Not yet written.
+    /// What is not known to be durable, in order; the first part of it may be written already.
     queue: Vec<SharedEvent>,
     end: SessionLogOffset,
     deadline: Option<Instant>,
@@ -94,7 +92,6 @@ impl Live {
     const fn new(target: Target, end: SessionLogOffset, saved: watch::Sender<SaveState>) -> Self {
         Self {
             target,
-            unsynced: Vec::new(),
             queue: Vec::new(),
             end,
             deadline: None,
@@ -323,7 +320,7 @@ impl Writer {
                 .0
                 .iter_mut()
                 .filter(|(slot, live)| {
-                    matches!(results.get(slot), Some(Ok(()))) && !live.unsynced.is_empty()
+                    matches!(results.get(slot), Some(Ok(()))) && !live.queue.is_empty()
                 })
                 .collect();
             for group in dirty.chunks_mut(MAX_PARALLEL_SYNCS) {
@@ -366,7 +363,7 @@ impl Writer {
 }
 
 impl Live {
-    /// Writes the queue; what was written counts once it is synced.
+    /// Writes what the file lacks of the queue. It stays in the queue until it is synced.
     fn write(
         &mut self,
         disk: &Arc<dyn Disk>,
@@ -381,33 +378,25 @@ impl Live {
                 let file =
                     LogFile::create(disk, root, compression, header, *inherited, &self.queue)?;
                 self.target = Target::File(Box::new(file));
-                self.queue.clear();
+                Ok(())
             }
             Target::File(file) => {
-                file.append(&self.queue)?;
-                self.unsynced.append(&mut self.queue);
+                let written = file.end();
+                let before = |event: &SharedEvent| event.seq().offset_before() < written;
+                let from = self.queue.partition_point(before);
+                file.append(self.queue.get(from..).unwrap_or_default())
             }
         }
-        Ok(())
     }
 
+    /// Makes what was written durable. After a failure the file's end tells what has to be written
+    /// again.
     fn sync(&mut self) -> Result<(), StorageError> {
-        let Target::File(file) = &mut self.target else {
-            return Ok(());
-        };
-        let result = file.sync();
-        match result {
-            Ok(()) => self.unsynced.clear(),
-            Err(_) => {
-                // What was cut off is written again, in its place before the rest.
-                let kept = file.end();
-                let mut again = std::mem::take(&mut self.unsynced);
-                again.retain(|event| event.seq().offset_before() >= kept);
-                again.append(&mut self.queue);
-                self.queue = again;
-            }
+        if let Target::File(file) = &mut self.target {
+            file.sync()?;
+            self.queue.clear();
         }
-        result
+        Ok(())
     }
 
     /// Shows how far the session is saved, and sets the next try after a failure.
@@ -422,7 +411,10 @@ impl Live {
             }
             Err(error) => {
                 self.deadline = Some(Instant::now() + RETRY_DELAY);
-                let saved = self.saved.borrow().saved;
+                let saved = match &self.target {
+                    Target::File(file) => file.end(),
+                    Target::Unpublished { .. } => SessionLogOffset::ZERO,
+                };
                 SaveState {
                     saved,
                     degraded: Some(error.to_string()),

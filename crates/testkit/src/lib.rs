@@ -1,8 +1,20 @@
-//! What several crates' tests need: a scripted model server.
+//! What several crates' tests need: a scripted model server, a writer of log files, a disk that
+//! breaks.
 //!
-//! Owns test doubles that speak real protocols on real sockets. Nothing here is linked into the
-//! product; nothing here knows the product's types, so that a test checks what goes over the wire.
+//! Owns test doubles. The model server speaks a real protocol on real sockets, the log writer knows
+//! the format and nothing of the product's codec, so that a test checks what goes over the wire and
+//! what lies on disk; only the faulty disk knows a type of the product, the port it stands behind.
+//! Nothing here is linked into the product.
 
+pub mod dice;
+pub mod faulty_disk;
+pub mod log_fixtures;
+pub mod log_layout;
+pub mod log_writer;
 pub mod model_server;
+mod shadow;
+pub mod zstd_frames;
 
+pub use dice::Dice;
+pub use faulty_disk::{Fault, FaultyDisk, Loss, Op, Plan};
 pub use model_server::{Gate, ModelServer, Received, Reply};

@@ -1,7 +1,7 @@
 /** Queues, jobs, interactions and projections of every session, kept up by `session/control`. */
 import type { Connection } from "./connection";
 import type { RemoteError } from "./errors";
-import type { Interaction, SessionJob, SessionQueue } from "./generated/contract";
+import type { Interaction, Persistence, SessionJob, SessionQueue } from "./generated/contract";
 import { Emitter } from "./observable";
 import { ProjectionStore } from "./projection-store";
 import { SnapshotStream } from "./snapshot-stream";
@@ -18,6 +18,7 @@ export class Control {
   #jobs = new Map<string, readonly SessionJob[]>();
   #interactions = new Map<string, readonly Interaction[]>();
   #byRoot = new Map<string, readonly Interaction[]>();
+  #persistence = new Map<string, Persistence>();
   #projections = new Map<string, ProjectionStore>();
   #stream: SnapshotStream<"session/control">;
 
@@ -32,6 +33,7 @@ export class Control {
           this.#queues = new Map(Object.entries(value.queues));
           this.#jobs = new Map(Object.entries(value.jobs));
           this.#interactions = new Map(Object.entries(value.interactions));
+          this.#persistence = new Map(Object.entries(value.persistence ?? {}));
           this.#groupByRoot();
           for (const [id, values] of Object.entries(value.projections)) {
             this.projections(id).controlBaseline(values);
@@ -52,6 +54,8 @@ export class Control {
             return;
           } else if (item.type === "projection") {
             this.projections(item.sessionId).push(item.key, item.value, item.seq);
+          } else if (item.type === "persistence") {
+            this.#persistence.set(item.sessionId, item.persistence);
           } else {
             // A kind of a newer Host.
             return;
@@ -85,6 +89,11 @@ export class Control {
   /** What the session and the subagents below it ask; the array keeps its identity. */
   interactions(rootSessionId: string): readonly Interaction[] {
     return this.#byRoot.get(rootSessionId) ?? NO_INTERACTIONS;
+  }
+
+  /** How far a live session is saved; undefined for one that is not live. */
+  persistence(sessionId: string): Persistence | undefined {
+    return this.#persistence.get(sessionId);
   }
 
   projections(sessionId: string): ProjectionStore {

@@ -10,10 +10,11 @@ use std::sync::Arc;
 use orrery_agent::live::Placement;
 use orrery_agent::machine::Asking;
 use orrery_agent::units::PendingApproval;
-use orrery_agent::{LiveState, QueuedItem};
+use orrery_agent::{LiveState, QueuedItem, Saved};
 use orrery_api::content::ProjectionValues;
 use orrery_api::control::{
-    ControlBaseline, ControlItem, ControlState, InteractionUpdate, ProjectionUpdate, QueueUpdate,
+    ControlBaseline, ControlItem, ControlState, InteractionUpdate, Persistence, PersistenceUpdate,
+    ProjectionUpdate, QueueUpdate,
 };
 use orrery_api::error::ApiError;
 use orrery_api::interaction::{
@@ -88,6 +89,7 @@ impl ControlFeed {
                     .insert(id.clone(), pending(&id, &state.asking));
             }
             value.projections.insert(id.clone(), projections_of(&state));
+            value.persistence.insert(id.clone(), persistence_of(&state));
             self.told.insert(id, state);
         }
         let catalogue = self.controller.inner.store.catalogue().await;
@@ -189,6 +191,18 @@ fn changes(
             interactions: pending(id, &now.asking),
         }));
     }
+    // While a turn runs, how far it is saved moves all the time: it is told when something is wrong
+    // and when the session comes to rest.
+    let resting = !now.running && now.saved.through.cursor() >= now.as_of;
+    let trouble =
+        before.map(|b| b.saved.degraded.is_some()).unwrap_or(false) != now.saved.degraded.is_some();
+    let moved = before.is_none_or(|b| b.saved != now.saved);
+    if trouble || (moved && (resting || before.is_none())) {
+        items.push(ControlItem::Persistence(PersistenceUpdate {
+            session_id: id.clone(),
+            persistence: persistence_of(now),
+        }));
+    }
     for (key, cell) in now.projections.iter() {
         let same = before
             .and_then(|b| b.projections.get(key))
@@ -220,6 +234,14 @@ fn projections_of(state: &LiveState) -> ProjectionValues {
     ProjectionValues {
         as_of_seq: state.as_of,
         values,
+    }
+}
+
+fn persistence_of(state: &LiveState) -> Persistence {
+    let Saved { through, degraded } = &state.saved;
+    Persistence {
+        saved_seq: through.cursor(),
+        degraded: degraded.clone(),
     }
 }
 

@@ -8,6 +8,7 @@
 )]
 
 mod crash;
+mod faults;
 mod index;
 mod samples;
 mod store;
@@ -16,6 +17,16 @@ use orrery_session::{Event, SessionHeader, SessionId, SharedEvent, Timestamp};
 use orrery_storage::{Compression, Store, StoreOptions};
 use std::path::Path;
 use std::sync::Arc;
+
+/// Where the many small files of these tests lie: in memory where the system offers that.
+pub(crate) fn scratch() -> std::path::PathBuf {
+    let memory = Path::new("/dev/shm");
+    if memory.is_dir() {
+        memory.to_owned()
+    } else {
+        std::env::temp_dir()
+    }
+}
 
 pub(crate) fn store(root: &Path, compression: Compression) -> Store {
     let options = StoreOptions {

@@ -53,6 +53,15 @@ export function useInteractions(sessionId: string): readonly Interaction[] {
   return useSyncExternalStore(control.changed.subscribe, () => control.interactions(sessionId));
 }
 
+/** What saving the session fails with; null while all is well. */
+export function useUnsaved(sessionId: string): string | null {
+  const { control } = useClient();
+  return useSyncExternalStore(
+    control.changed.subscribe,
+    () => control.persistence(sessionId)?.degraded ?? null,
+  );
+}
+
 /** Why the control stream is over; null while it is not. */
 export function useControlError(): RemoteError | null {
   const { control } = useClient();

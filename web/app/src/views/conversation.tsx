@@ -13,6 +13,7 @@ import {
   useProjections,
   useSession,
   useTranscript,
+  useUnsaved,
 } from "../lib/hooks";
 import { permissionOf } from "../lib/permission";
 import { titleOf } from "../lib/title";
@@ -29,6 +30,7 @@ import { ModelPicker, nextModel, useModelCatalog } from "./model-picker";
 import { QueueDock } from "./queue-dock";
 import { useFollowing } from "./scroll";
 import { ToolCard } from "./tool-card";
+import { UnsavedBanner } from "./unsaved-banner";
 
 interface ConversationProps {
   session: SessionObject;
@@ -45,6 +47,7 @@ export function Conversation({ session, onMenu }: ConversationProps): ReactNode 
   const transcript = useTranscript(session);
   const projections = useProjections(sessionId);
   const interactions = useInteractions(sessionId);
+  const unsaved = useUnsaved(sessionId);
   const controlError = useControlError();
   const models = useModelCatalog();
   const [error, setError] = useState<RemoteError | null>(null);
@@ -105,6 +108,7 @@ export function Conversation({ session, onMenu }: ConversationProps): ReactNode 
         <div className="dock">
           <div className="column">
             <DemoBanner choice={choice} short />
+            <UnsavedBanner reason={unsaved} />
             {error && <ErrorLine error={error} onDismiss={() => setError(null)} />}
             {controlError && (
               <ErrorLine

@@ -300,7 +300,9 @@ export type ControlItem =
   /** Pending or expired interactions changed. */
   | ({ type: "interaction" } & InteractionUpdate)
   /** A projection changed. */
-  | ({ type: "projection" } & ProjectionUpdate);
+  | ({ type: "projection" } & ProjectionUpdate)
+  /** How far one session is saved. */
+  | ({ type: "persistence" } & PersistenceUpdate);
 
 /** The whole state, by session. */
 export interface ControlState {
@@ -308,6 +310,8 @@ export interface ControlState {
   interactions: Record<string, Interaction[]>;
   /** Background jobs. */
   jobs: Record<string, SessionJob[]>;
+  /** How far live sessions are saved. Absent from what an older Host sends. */
+  persistence: Record<string, Persistence>;
   /** Projections of live sessions. */
   projections: Record<string, ProjectionValues>;
   /** Waiting messages. */
@@ -773,6 +777,22 @@ export interface PageResponse {
   hasMore: boolean;
   /** The records. */
   records: HistoryRecord[];
+}
+
+/** How far a live session is on disk. Process-local: the same seq may be told twice, once with trouble and once without. */
+export interface Persistence {
+  /** What the last try to save failed with; `null` while all is well. Nothing is lost then: it is kept in memory and tried again. */
+  degraded: string | null;
+  /** The last event that is on disk; -1 for none. */
+  savedSeq: number;
+}
+
+/** One session's persistence changed. */
+export interface PersistenceUpdate {
+  /** How far it is saved now. */
+  persistence: Persistence;
+  /** The session. */
+  sessionId: string;
 }
 
 /** One projection of one session, whole. */
