@@ -98,6 +98,7 @@ impl Host {
             StoreOptions {
                 compression: config.session.compression.into(),
                 durability: config.session.durability.into(),
+                catalogue_file: Some(home.catalogue()),
                 ..StoreOptions::new(config.sessions_root(home))
             },
         )?;

@@ -78,6 +78,29 @@ pub struct Catalogue {
 }
 
 impl Catalogue {
+    /// What an earlier process knew: only for a refresh to start from.
+    pub(crate) fn of_entries(entries: Vec<CatalogueEntry>) -> Self {
+        let entries = entries
+            .into_iter()
+            .map(|e| (e.header.id.clone(), e))
+            .collect();
+        Self {
+            entries,
+            diagnostics: Vec::new(),
+        }
+    }
+
+    /// Whether both list the same files.
+    pub(crate) fn same_logs(&self, other: &Self) -> bool {
+        let file = |entry: &CatalogueEntry| (entry.revision.0.device, entry.revision.0.inode);
+        self.entries.len() == other.entries.len()
+            && self
+                .entries
+                .iter()
+                .zip(&other.entries)
+                .all(|((a, x), (b, y))| a == b && x.path == y.path && file(x) == file(y))
+    }
+
     /// The sessions, by id.
     pub fn entries(&self) -> impl Iterator<Item = &CatalogueEntry> {
         self.entries.values()

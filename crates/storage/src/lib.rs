@@ -13,6 +13,7 @@
 //! Start reading at [`store`], then [`log_file`].
 
 pub mod catalogue;
+mod catalogue_file;
 pub mod disk;
 mod error;
 mod frames;

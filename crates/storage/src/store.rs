@@ -10,6 +10,7 @@ use orrery_session::{SessionHeader, SessionId, SessionLogOffset, SharedEvent};
 use tokio::sync::{oneshot, watch};
 
 use crate::catalogue::{Catalogue, CatalogueEntry};
+use crate::catalogue_file;
 use crate::disk::Disk;
 use crate::error::StorageError;
 use crate::layout::Compression;
@@ -40,6 +41,8 @@ pub struct StoreOptions {
     pub durability: Durability,
     /// The write-behind window: how long the first queued event may wait.
     pub write_window: Duration,
+    /// Where the header catalogue is kept between starts; nowhere by default.
+    pub catalogue_file: Option<PathBuf>,
 }
 
 impl StoreOptions {
@@ -50,6 +53,7 @@ impl StoreOptions {
             compression: Compression::default(),
             durability: Durability::default(),
             write_window: Duration::from_millis(200),
+            catalogue_file: None,
         }
     }
 }
@@ -74,6 +78,8 @@ struct Inner {
     disk: Arc<dyn Disk>,
     options: StoreOptions,
     catalogue: Mutex<Arc<Catalogue>>,
+    /// Whether the catalogue of an earlier process was looked at.
+    catalogue_loaded: AtomicBool,
     commands: Sender<Command>,
     next_slot: AtomicU64,
 }
@@ -102,6 +108,7 @@ impl Store {
             disk,
             options,
             catalogue,
+            catalogue_loaded: AtomicBool::new(false),
             commands,
             next_slot,
         };
@@ -242,9 +249,21 @@ impl Inner {
     }
 
     fn refresh(&self) -> Result<Arc<Catalogue>, StorageError> {
-        let known = self.known();
-        let fresh = Catalogue::refresh(self.disk.as_ref(), &self.options.root, &known)?;
-        let fresh = Arc::new(fresh);
+        let (disk, root) = (self.disk.as_ref(), self.options.root.as_path());
+        let mut known = self.known();
+        let file = self.options.catalogue_file.as_deref();
+        if let Some(file) = file
+            && !self.catalogue_loaded.swap(true, Ordering::AcqRel)
+        {
+            let earlier = catalogue_file::load(disk, file, root);
+            known = Arc::new(Catalogue::of_entries(earlier));
+        }
+        let fresh = Arc::new(Catalogue::refresh(disk, root, &known)?);
+        if let Some(file) = file
+            && !fresh.same_logs(&known)
+        {
+            catalogue_file::save(disk, file, root, fresh.entries());
+        }
         *self
             .catalogue
             .lock()

@@ -1,5 +1,7 @@
 use orrery_session::{SessionId, SessionLogOffset};
-use orrery_storage::{Compression, DiagnosticReason, StorageError};
+use orrery_storage::disk::RealDisk;
+use orrery_storage::{Compression, DiagnosticReason, StorageError, Store, StoreOptions};
+use std::sync::Arc;
 
 use crate::{header, log_only, prompt, store, two_turns};
 
@@ -185,4 +187,51 @@ async fn the_inherited_cut_of_a_seeded_session_survives() {
     writer.flush().await.unwrap();
     let stored = store.read(&SessionId::new("s").unwrap()).await.unwrap();
     assert_eq!((stored.inherited, stored.events.len()), (cut, 20));
+}
+
+#[tokio::test]
+async fn the_catalogue_of_an_earlier_process_is_used_and_a_damaged_one_changes_nothing() {
+    let home = tempfile::tempdir().unwrap();
+    let (root, file) = (
+        home.path().join("sessions"),
+        home.path().join("catalogue.bin"),
+    );
+    let start = || {
+        let options = StoreOptions {
+            catalogue_file: Some(file.clone()),
+            ..StoreOptions::new(&root)
+        };
+        Store::start(Arc::new(RealDisk), options).unwrap()
+    };
+    let ids = |catalogue: &orrery_storage::Catalogue| -> Vec<String> {
+        catalogue
+            .entries()
+            .map(|entry| entry.header.id.to_string())
+            .collect()
+    };
+    let store = start();
+    for id in ["a", "b", "c"] {
+        let writer = store
+            .create(header(id), SessionLogOffset::ZERO)
+            .await
+            .unwrap();
+        writer.append(vec![prompt(0, "hi")]).unwrap();
+        writer.close().await.unwrap();
+    }
+    let whole = store.catalogue().await.unwrap();
+    assert_eq!(ids(&whole), ["a", "b", "c"]);
+    let saved = std::fs::read(&file).unwrap();
+    assert_eq!(ids(&start().catalogue().await.unwrap()), ["a", "b", "c"]);
+    // What the file says of a log that is gone, or of another file in its place, is not believed.
+    let gone = whole.entries().next().unwrap().path.clone();
+    std::fs::remove_file(&gone).unwrap();
+    assert_eq!(ids(&start().catalogue().await.unwrap()), ["b", "c"]);
+    for cut in 0..saved.len() {
+        std::fs::write(&file, &saved[..cut]).unwrap();
+        assert_eq!(
+            ids(&start().catalogue().await.unwrap()),
+            ["b", "c"],
+            "cut at {cut}"
+        );
+    }
 }
