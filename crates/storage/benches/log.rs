@@ -1,0 +1,229 @@
+//! What reading and writing logs costs: `cargo bench -p orrery-storage`.
+//!
+//! Prints one line for each figure; nothing here fails on a number. Run it on an idle machine.
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a program for developers: it stops at the first surprise and prints its figures"
+)]
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use orrery_session::{Event, SessionHeader, SessionId, SessionLogOffset, SharedEvent, Timestamp};
+use orrery_storage::disk::RealDisk;
+use orrery_storage::{Store, StoreOptions};
+
+fn event(seq: u64, event_type: &str, data: &str, rest: &str) -> SharedEvent {
+    let time = 1_000_000 + seq;
+    let text =
+        format!(r#"{{"type":"{event_type}","seq":{seq},"time":{time},"data":{data}{rest}}}"#);
+    SharedEvent::new(Event::from_json(&text).unwrap())
+}
+
+/// A log of turns: a prompt, two hundred small deltas, an answer.
+fn log(length: usize) -> Vec<SharedEvent> {
+    let mut events: Vec<SharedEvent> = Vec::with_capacity(length + 300);
+    let mut turn = 0;
+    while events.len() < length {
+        turn += 1;
+        let next = |events: &Vec<SharedEvent>| events.len() as u64;
+        events.push(event(
+            next(&events),
+            "turn/start",
+            &format!(r#"{{"turn":{turn}}}"#),
+            "",
+        ));
+        let step = format!(r#"{{"turn":{turn},"step":1}}"#);
+        events.push(event(next(&events), "step/start", &step, ""));
+        let seq = next(&events);
+        let prompt = format!(
+            r#"{{"content":[{{"type":"text","text":"please do thing {turn}"}}],"source":{{"kind":"user","rpcId":"r{seq}"}},"role":"user","id":"m{seq}"}}"#
+        );
+        events.push(event(
+            seq,
+            "user/message",
+            &prompt,
+            r#","surfaceOp":"append""#,
+        ));
+        let first = next(&events);
+        for word in 0..200 {
+            let delta = format!(
+                r#"{{"turn":{turn},"step":1,"chunk":{{"type":"text-delta","index":0,"text":"word{word} "}}}}"#
+            );
+            events.push(event(next(&events), "assistant/chunk", &delta, ""));
+        }
+        let seq = next(&events);
+        let cited: Vec<String> = (first..seq).map(|n| n.to_string()).collect();
+        let answer = format!(
+            r#"{{"turn":{turn},"step":1,"message":{{"role":"assistant","content":[{{"type":"text","text":"{}"}}],"source":{{"kind":"model","provider":"p","model":"m"}},"id":"m{seq}"}}}}"#,
+            "word ".repeat(200)
+        );
+        let rest = format!(
+            r#","sourceEventSeqs":[{}],"surfaceOp":"append""#,
+            cited.join(",")
+        );
+        events.push(event(seq, "assistant/message", &answer, &rest));
+        events.push(event(next(&events), "step/end", &step, ""));
+        let end = format!(r#"{{"turn":{turn},"reason":{{"kind":"completed"}}}}"#);
+        events.push(event(next(&events), "turn/end", &end, ""));
+    }
+    events
+}
+
+fn store(root: &Path) -> Store {
+    let options = StoreOptions {
+        catalogue_file: Some(root.join("catalogue.bin")),
+        ..StoreOptions::new(root.join("sessions"))
+    };
+    Store::start(Arc::new(RealDisk), options).unwrap()
+}
+
+fn header(id: &str) -> SessionHeader {
+    let id = SessionId::new(id).unwrap();
+    let cwd = Some("/home/dev/project".to_owned());
+    SessionHeader {
+        cwd,
+        ..SessionHeader::root(id, Timestamp::saturating(1))
+    }
+}
+
+/// The median of some runs, after one that does not count.
+async fn median<F: Future<Output = Duration>>(runs: usize, mut run: impl FnMut() -> F) -> Duration {
+    run().await;
+    let mut times = Vec::new();
+    for _ in 0..runs {
+        times.push(run().await);
+    }
+    times.sort();
+    times[times.len() / 2]
+}
+
+fn ms(time: Duration) -> f64 {
+    time.as_secs_f64() * 1000.0
+}
+
+#[tokio::main]
+async fn main() {
+    let home = tempfile::tempdir().unwrap();
+    let store = store(home.path());
+    let events = log(100_000);
+    let json: usize = events.iter().map(|e| e.json().len() + 1).sum();
+
+    // Appending with write-behind, in the batches that the window makes.
+    let writer = store
+        .create(header("large"), SessionLogOffset::ZERO)
+        .await
+        .unwrap();
+    let started = Instant::now();
+    for batch in events.chunks(500) {
+        writer.append(batch.to_vec()).unwrap();
+    }
+    writer.flush().await.unwrap();
+    let took = started.elapsed();
+    let rate = events.len() as f64 / took.as_secs_f64();
+    println!("append, write-behind    {rate:>12.0} events/s");
+    writer.close().await.unwrap();
+    let path = store.find(&header("large").id).await.unwrap().path;
+    let size = std::fs::metadata(&path).unwrap().len();
+    let index = std::fs::metadata(path.with_file_name("session.index"))
+        .unwrap()
+        .len();
+    let share = 100.0 * index as f64 / size as f64;
+    println!("log on disk             {size:>12} bytes for {json} of JSON; index {share:.1} %");
+
+    // The same events as a person's session makes them: many small batches, each flushed.
+    let writer = store
+        .create(header("small-frames"), SessionLogOffset::ZERO)
+        .await
+        .unwrap();
+    for batch in events[..10_000].chunks(25) {
+        writer.append(batch.to_vec()).unwrap();
+        writer.flush().await.unwrap();
+    }
+    writer.close().await.unwrap();
+    let writer = store
+        .create(header("little"), SessionLogOffset::ZERO)
+        .await
+        .unwrap();
+    writer.append(log(1_000)).unwrap();
+    writer.close().await.unwrap();
+
+    for id in ["little", "small-frames", "large"] {
+        let id = header(id).id;
+        let took = median(20, || async {
+            let started = Instant::now();
+            let view = store.view(&id).await.unwrap();
+            let mut kept = 0;
+            view.backwards(|piece| {
+                kept += piece.len();
+                if kept > 600 {
+                    ControlFlow::Break(())
+                } else {
+                    ControlFlow::Continue(())
+                }
+            })
+            .unwrap();
+            started.elapsed()
+        })
+        .await;
+        println!("cold tail of {id:<12} {:>9.2} ms", ms(took));
+    }
+
+    let id = header("large").id;
+    let took = median(5, || async {
+        let started = Instant::now();
+        let log = store.read(&id).await.unwrap();
+        assert_eq!(log.events.len(), events.len());
+        started.elapsed()
+    })
+    .await;
+    let rate = json as f64 / took.as_secs_f64() / 1e6;
+    println!(
+        "whole read of large     {:>9.2} ms = {rate:.0} MB/s of JSON",
+        ms(took)
+    );
+
+    let took = median(5, || async {
+        let started = Instant::now();
+        let opened = store.open(&id).await.unwrap();
+        let took = started.elapsed();
+        opened.writer.close().await.unwrap();
+        took
+    })
+    .await;
+    println!("open large for writing  {:>9.2} ms", ms(took));
+
+    catalogue(home.path()).await;
+}
+
+/// Ten thousand small sessions: found with and without the catalogue of an earlier process.
+async fn catalogue(home: &Path) {
+    let root = home.join("many");
+    let writing = store(&root);
+    let events = log(10);
+    for n in 0..10_000 {
+        let writer = writing
+            .create(header(&format!("s{n}")), SessionLogOffset::ZERO)
+            .await
+            .unwrap();
+        writer.append(events[..5].to_vec()).unwrap();
+        if n % 500 == 499 {
+            writer.flush().await.unwrap();
+        }
+    }
+    writing.shutdown().await;
+    std::fs::remove_file(root.join("catalogue.bin")).ok();
+    for name in ["without", "with"] {
+        let fresh = store(&root);
+        let started = Instant::now();
+        let found = fresh.catalogue().await.unwrap().entries().count();
+        println!(
+            "10,000 headers {name:<8} {:>9.2} ms ({found})",
+            ms(started.elapsed())
+        );
+        fresh.shutdown().await;
+    }
+}
