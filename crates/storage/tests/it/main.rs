@@ -8,6 +8,7 @@
 )]
 
 mod crash;
+mod cuts;
 mod faults;
 mod index;
 mod samples;
