@@ -24,6 +24,7 @@ struct Figures {
     start_ms: Spread,
     accepted_ms: Spread,
     token_ms: Spread,
+    burst_ms: Spread,
 }
 
 #[derive(Debug, Deserialize)]
@@ -87,6 +88,11 @@ fn table(figures: &Figures) -> anyhow::Result<String> {
             "a token from the model server to a client's socket",
             figures.token_ms.show(),
             "5 ms",
+        ),
+        (
+            "the last of 20 tokens that arrive at once",
+            figures.burst_ms.show(),
+            "",
         ),
         (
             "a prompt until it is on disk and accepted",

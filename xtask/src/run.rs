@@ -4,6 +4,7 @@
 //! models, not here.
 
 use std::io::IsTerminal as _;
+use std::os::unix::process::CommandExt as _;
 
 use anyhow::Context;
 
@@ -25,9 +26,7 @@ pub(crate) fn run(steps: &mut Steps, arguments: &[&str]) -> anyhow::Result<()> {
     let mut command = std::process::Command::new(&binary);
     // Started where the person is, so that relative paths mean what they typed.
     command.arg("web").args(arguments);
-    let status = command
-        .status()
-        .with_context(|| format!("starting {}", binary.display()))?;
-    anyhow::ensure!(status.success(), "orrery ended: {status}");
-    Ok(())
+    // In place of this process, so that signals and the exit code are the program's own.
+    let error = command.exec();
+    Err(error).with_context(|| format!("starting {}", binary.display()))
 }

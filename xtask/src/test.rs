@@ -30,7 +30,7 @@ pub(crate) fn test(steps: &mut Steps) -> anyhow::Result<()> {
     steps.step("web: tests");
     execute(&mut npm(&["test"])?)?;
     steps.step("web: build");
-    execute(&mut npm(&["run", "build"])?)?;
+    web::rebuild()?;
 
     steps.step("clippy");
     cargo_does(&[

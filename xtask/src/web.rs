@@ -1,7 +1,7 @@
 //! The web side: its packages and its build, done only when they are out of date.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::SystemTime;
 
@@ -13,6 +13,9 @@ use crate::house::{self, execute, find_program, program, root};
 const NODE_MAJOR_MIN: u32 = 20;
 /// Says for which lock file the packages were installed.
 const STAMP: &str = "web/node_modules/.installed-lock.json";
+
+/// Where the built page lies.
+const DIST: &str = "web/app/dist";
 
 /// npm in the web folder.
 pub(crate) fn npm(arguments: &[&str]) -> anyhow::Result<Command> {
@@ -47,7 +50,63 @@ pub(crate) fn build() -> anyhow::Result<()> {
         house::say("the page is built");
         return Ok(());
     }
-    execute(&mut npm(&["run", "build"])?)
+    rebuild()
+}
+
+/// Builds the page.
+pub(crate) fn rebuild() -> anyhow::Result<()> {
+    let before = built_files()?;
+    execute(&mut npm(&["run", "build"])?)?;
+    if built_files()? != before {
+        embed_anew()?;
+    }
+    Ok(())
+}
+
+/// The names of the built files, in order.
+fn built_files() -> anyhow::Result<Vec<PathBuf>> {
+    let mut names = Vec::new();
+    let mut folders = vec![root()?.join(DIST)];
+    while let Some(folder) = folders.pop() {
+        let Ok(entries) = fs::read_dir(&folder) else {
+            // Not built yet.
+            continue;
+        };
+        for entry in entries {
+            let path = entry?.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                names.push(path);
+            }
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// Has cargo compile again what embeds the page. Cargo notices when an embedded file changes, but
+/// not when one comes or goes, nor that a folder is there which was missing.
+fn embed_anew() -> anyhow::Result<()> {
+    let root = root()?;
+    let mut found = false;
+    for file in house::tracked()? {
+        if !(file.starts_with("crates/") && file.ends_with(".rs")) {
+            continue;
+        }
+        let path = root.join(&file);
+        let text = fs::read_to_string(&path).with_context(|| format!("reading {file}"))?;
+        if text.contains(DIST) {
+            found = true;
+            fs::File::options()
+                .write(true)
+                .open(&path)
+                .and_then(|file| file.set_modified(SystemTime::now()))
+                .with_context(|| format!("touching {file}"))?;
+        }
+    }
+    anyhow::ensure!(found, "no crate embeds {DIST}");
+    Ok(())
 }
 
 fn modified(path: &Path) -> Option<SystemTime> {

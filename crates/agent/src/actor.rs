@@ -37,6 +37,8 @@ pub use handle::{
 
 /// Inputs that wait for the actor: bounds how far a fast model may run ahead.
 const INPUT_QUEUE: usize = 256;
+/// How much of a live log is held in memory: between this and twice as much, in bytes of JSON.
+const HELD_BYTES: usize = 4 * 1024 * 1024;
 /// Commands that wait for the actor.
 const COMMAND_QUEUE: usize = 64;
 
@@ -133,6 +135,7 @@ pub fn start(
         projections: Arc::new(projections),
         cancel_waiters: Vec::new(),
         fault: None,
+        held_bytes: events.iter().map(|event| event.json().len()).sum(),
         live: None,
         deps,
     };
@@ -148,6 +151,7 @@ pub fn start(
         {
             actor.say_fault(&format!("the log could not be saved: {why}"));
         }
+        actor.forget_old();
         actor.run(commands, inputs).await;
     });
     Ok(handle)
@@ -166,6 +170,8 @@ struct Actor {
     projections: Arc<BTreeMap<&'static str, ProjectionCell>>,
     cancel_waiters: Vec<CancelWaiter>,
     fault: Option<(u64, String)>,
+    /// How many bytes of events are held in memory.
+    held_bytes: usize,
     /// Set right after construction.
     live: Option<Arc<Live>>,
 }
@@ -265,6 +271,8 @@ impl Actor {
         if let Some(live) = &self.live {
             live.publish(&events);
         }
+        self.held_bytes += events.iter().map(|event| event.json().len()).sum::<usize>();
+        self.forget_old();
         let chunks_only = effects.is_empty()
             && events
                 .iter()
@@ -280,6 +288,29 @@ impl Actor {
                 }
             }
             self.effects.run(effect);
+        }
+    }
+
+    /// Lets go of old events that are on disk, down to the newest few MiB (decision D30).
+    fn forget_old(&mut self) {
+        if self.held_bytes <= 2 * HELD_BYTES {
+            return;
+        }
+        let durable = self.writer.saved().borrow().through;
+        let log = self.machine.log();
+        let mut boundary = log.held_from();
+        let mut left = self.held_bytes;
+        for event in log.events() {
+            if left <= HELD_BYTES || event.seq().offset_after() > durable {
+                break;
+            }
+            left -= event.json().len().min(left);
+            boundary = event.seq().offset_after();
+        }
+        self.held_bytes = left;
+        self.machine.forget_before(boundary);
+        if let Some(live) = &self.live {
+            live.forget_before(boundary);
         }
     }
 
@@ -383,28 +414,15 @@ impl Actor {
                     .await;
                     self.reply_when_saved(reply, AnswerReceipt::Accepted);
                 } else {
-                    let receipt = self.settled(&interaction);
+                    let receipt = self
+                        .machine
+                        .decided(&interaction)
+                        .map_or(AnswerReceipt::Unknown, AnswerReceipt::Settled);
                     answer(reply, receipt);
                 }
             }
             Command::Stop { reply } => answer(reply, ()),
         }
-    }
-
-    /// What became of a question that is not open.
-    fn settled(&self, interaction: &str) -> AnswerReceipt {
-        use orrery_session::payload::ApprovalDecided;
-        self.machine
-            .log()
-            .events()
-            .iter()
-            .rev()
-            .filter(|event| *event.event_type() == EventType::ApprovalDecided)
-            .filter_map(|event| event.payload::<ApprovalDecided>().ok())
-            .find(|decided| decided.id == interaction)
-            .map_or(AnswerReceipt::Unknown, |decided| {
-                AnswerReceipt::Settled(decided.outcome)
-            })
     }
 
     async fn record<T: serde::Serialize>(&mut self, event_type: EventType, payload: &T) {

@@ -118,12 +118,27 @@ pub struct LiveState {
     pub fault: Option<(u64, String)>,
 }
 
+/// The newest events of a live log; older ones are on disk (decision D30).
+#[derive(Debug)]
+struct Tail {
+    base: SessionLogOffset,
+    events: Vec<SharedEvent>,
+}
+
+/// Part of what was asked for is no longer held here: it is on disk, before this boundary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("events before {before} are on disk only")]
+pub struct OnDisk {
+    /// The first event that is still held stands behind it.
+    pub before: SessionLogOffset,
+}
+
 /// A live session, for everybody to look at.
 #[derive(Debug)]
 pub struct Live {
     header: SessionHeader,
     inherited: SessionLogOffset,
-    tail: RwLock<Vec<SharedEvent>>,
+    tail: RwLock<Tail>,
     head: watch::Sender<LogHead>,
     state: watch::Sender<Arc<LiveState>>,
 }
@@ -139,7 +154,10 @@ impl Live {
         Self {
             header,
             inherited,
-            tail: RwLock::new(events),
+            tail: RwLock::new(Tail {
+                base: SessionLogOffset::ZERO,
+                events,
+            }),
             head: watch::Sender::new(LogHead { end, closed: false }),
             state: watch::Sender::new(Arc::new(state)),
         }
@@ -176,18 +194,39 @@ impl Live {
     }
 
     /// The events from `from` on, at most `limit` of them.
-    pub fn events_from(&self, from: SessionLogOffset, limit: usize) -> Vec<SharedEvent> {
+    ///
+    /// # Errors
+    /// When the first of them is no longer held here.
+    pub fn events_from(
+        &self,
+        from: SessionLogOffset,
+        limit: usize,
+    ) -> Result<Vec<SharedEvent>, OnDisk> {
         let tail = self.tail.read().unwrap_or_else(PoisonError::into_inner);
-        tail.iter()
-            .skip(from.index())
-            .take(limit)
-            .cloned()
-            .collect()
+        let Some(skip) = from.index().checked_sub(tail.base.index()) else {
+            return Err(OnDisk { before: tail.base });
+        };
+        Ok(tail.events.iter().skip(skip).take(limit).cloned().collect())
     }
 
-    /// All events.
-    pub fn events(&self) -> Vec<SharedEvent> {
-        self.events_from(SessionLogOffset::ZERO, usize::MAX)
+    /// The boundary before the first event that is held here.
+    pub fn held_from(&self) -> SessionLogOffset {
+        self.tail
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .base
+    }
+
+    pub(crate) fn forget_before(&self, boundary: SessionLogOffset) {
+        let mut tail = self.tail.write().unwrap_or_else(PoisonError::into_inner);
+        let count = boundary
+            .index()
+            .saturating_sub(tail.base.index())
+            .min(tail.events.len());
+        tail.events.drain(..count);
+        let room = 2 * tail.events.len();
+        tail.events.shrink_to(room);
+        tail.base = tail.base.advance(count);
     }
 
     pub(crate) fn publish(&self, events: &[SharedEvent]) {
@@ -196,8 +235,8 @@ impl Live {
         }
         let end = {
             let mut tail = self.tail.write().unwrap_or_else(PoisonError::into_inner);
-            tail.extend_from_slice(events);
-            SessionLogOffset::of_len(tail.len())
+            tail.events.extend_from_slice(events);
+            tail.base.advance(tail.events.len())
         };
         self.head.send_modify(|head| head.end = end);
     }

@@ -27,13 +27,13 @@ use orrery_session::payload::{
 };
 use orrery_session::{
     CallId, EventDraft, EventType, IdSource, Json, LlmFailure, MessageId, Millis, SessionLog,
-    SharedEvent, StreamChunk, Timestamp,
+    SessionLogOffset, SharedEvent, StreamChunk, Timestamp,
 };
 
 use crate::context::TurnContext;
 use crate::inbox::{Inbox, SpliceError, Waiting, insertion};
 use crate::tool::{Access, ToolError};
-use crate::units::{ModelSelectionUnit, PermissionsUnit, PromptIdsUnit};
+use crate::units::{DecidedApprovalsUnit, ModelSelectionUnit, PermissionsUnit, PromptIdsUnit};
 
 pub use queue::{QueueAction, QueueRefusal};
 use state::Stage;
@@ -370,6 +370,16 @@ impl Machine {
     /// The log.
     pub const fn log(&self) -> &SessionLog {
         &self.log
+    }
+
+    /// Lets go of the events before a boundary, which are on disk.
+    pub fn forget_before(&mut self, boundary: SessionLogOffset) {
+        self.log.forget_before(boundary);
+    }
+
+    /// What became of a question for approval, while it is remembered.
+    pub fn decided(&self, approval_id: &str) -> Option<ApprovalOutcome> {
+        self.cells.state_of(&DecidedApprovalsUnit)?.get(approval_id)
     }
 
     /// The current values of the projections.

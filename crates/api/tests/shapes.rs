@@ -105,7 +105,7 @@ fn stream_items_read_back_as_they_were_written() {
         r#"{{"type":"baseline","value":{{"items":[{SUMMARY}],"diagnostics":[],"hasMore":true}}}}"#
     );
     let control = format!(
-        r#"{{"type":"baseline","value":{{"queues":{{"s":{{"parked":true,"items":[]}}}},"jobs":{{}},"projections":{{"s":{{"asOfSeq":-1,"values":{{}}}}}},"interactions":{{"s":[{APPROVAL}]}}}}}}"#
+        r#"{{"type":"baseline","value":{{"queues":{{"s":{{"parked":true,"items":[]}}}},"jobs":{{}},"projections":{{"s":{{"asOfSeq":-1,"values":{{}}}}}},"interactions":{{"s":[{APPROVAL}]}},"persistence":{{"s":{{"savedSeq":4,"degraded":null}}}}}}}}"#
     );
     samples! {
         CatalogItem: &catalog, r#"{"type":"remove","sessionId":"s"}"#, r#"{"type":"diagnostics","diagnostics":[]}"#;
@@ -113,6 +113,7 @@ fn stream_items_read_back_as_they_were_written() {
             r#"{"type":"queue","sessionId":"s","parked":false,"items":[{"id":"m","placement":"steering","rpcId":"r","message":{"id":"m","content":[{"type":"text","text":"x"}]}}]}"#,
             r#"{"type":"jobs","sessionId":"s","jobs":[{"id":"j","kind":"shell","label":"l","status":"lost","startedAt":1}]}"#,
             r#"{"type":"interaction","sessionId":"s","interactions":[]}"#,
+            r#"{"type":"persistence","sessionId":"s","persistence":{"savedSeq":-1,"degraded":"full"}}"#,
             r#"{"type":"projection","sessionId":"s","key":"title","value":"x","seq":4}"#;
         HelloItem: r#"{"type":"ready","clientId":"c","protocol":{"name":"orrery","major":1,"minor":0},"capabilities":["follow.after-seq"],"hostId":"h","generation":"g","home":"/home/x"}"#,
             r#"{"type":"emit","event":"session/error","args":{"sessionId":"s","message":"m"}}"#;

@@ -24,6 +24,11 @@ const BINARY: &str = env!("CARGO_BIN_EXE_orrery");
 const STARTS: usize = 21;
 /// Turns that are measured.
 const TURNS: usize = 100;
+/// Pieces of an answer that arrive at once, in the turns that measure a burst.
+const BURST: usize = 20;
+/// How long a stream is held still before it goes on: longer than the 40 ms for which a kernel
+/// may keep back the acknowledgement that the scripted server's next small write waits for.
+const STILL: Duration = Duration::from_millis(60);
 /// How long an idle Host is left alone before its memory is read.
 const SETTLE: Duration = Duration::from_secs(2);
 /// Longer than anything here may take.
@@ -59,13 +64,14 @@ async fn measure() -> anyhow::Result<Value> {
     tokio::time::sleep(SETTLE).await;
     let resident = resident_bytes(&idle.child)?;
     idle.end()?;
-    let (accepted, tokens) = turns(&scratch.path().join("turns")).await?;
+    let measured = turns(&scratch.path().join("turns")).await?;
     Ok(json!({
         "binaryBytes": std::fs::metadata(BINARY)?.len(),
         "residentBytes": resident,
         "startMs": spread(starts),
-        "acceptedMs": spread(accepted),
-        "tokenMs": spread(tokens),
+        "acceptedMs": spread(measured.accepted),
+        "tokenMs": spread(measured.token),
+        "burstMs": spread(measured.burst),
     }))
 }
 
@@ -161,8 +167,18 @@ impl Host {
     }
 }
 
-/// How long prompts took to be accepted, and tokens from the model server to the socket.
-async fn turns(home: &Path) -> anyhow::Result<(Vec<Duration>, Vec<Duration>)> {
+/// What turns took.
+#[derive(Debug, Default)]
+struct Measured {
+    /// From a prompt to its acceptance.
+    accepted: Vec<Duration>,
+    /// From the model server to the socket, for one token.
+    token: Vec<Duration>,
+    /// The same for the last of several tokens that arrive at once.
+    burst: Vec<Duration>,
+}
+
+async fn turns(home: &Path) -> anyhow::Result<Measured> {
     let server = ModelServer::start().await?;
     std::fs::create_dir_all(home)?;
     let url = server.base_url();
@@ -191,11 +207,15 @@ async fn turns(home: &Path) -> anyhow::Result<(Vec<Duration>, Vec<Duration>)> {
         });
         socket.send(Message::text(open.to_string())).await?;
     }
-    let (mut accepted, mut tokens) = (Vec::new(), Vec::new());
-    for turn in 0..TURNS {
+    let mut measured = Measured::default();
+    for turn in 0..2 * TURNS {
+        let burst = turn % 2 == 1;
         let gate = Gate::new();
-        let (before, token) = (format!("before-{turn}"), format!("token-{turn}"));
-        server.push(Reply::new().text(&before).gate(&gate).text(&token));
+        let reply = Reply::new().text("before").gate(&gate);
+        server.push(match burst {
+            true => reply.raw(pieces(BURST)),
+            false => reply.raw(pieces(1)),
+        });
         let prompt = json!({
             "requestId": format!("r{turn}"),
             "sessionId": session,
@@ -204,17 +224,36 @@ async fn turns(home: &Path) -> anyhow::Result<(Vec<Duration>, Vec<Duration>)> {
         });
         let asked = Instant::now();
         host.call("session/prompt", &prompt).await?;
-        accepted.push(asked.elapsed());
-        // The stream is open and idle: from here on only one token is on its way.
-        until(&mut socket, &before).await?;
+        measured.accepted.push(asked.elapsed());
+        until(&mut socket, "\"before\"").await?;
+        tokio::time::sleep(STILL).await;
         let sent = Instant::now();
         gate.open();
-        until(&mut socket, &token).await?;
-        tokens.push(sent.elapsed());
+        until(&mut socket, "\"the-last\"").await?;
+        match burst {
+            true => measured.burst.push(sent.elapsed()),
+            false => measured.token.push(sent.elapsed()),
+        }
         until(&mut socket, "\"turn/end\"").await?;
     }
     host.end()?;
-    Ok((accepted, tokens))
+    Ok(measured)
+}
+
+/// Pieces of an answer in one write, with the answer's end.
+fn pieces(count: usize) -> String {
+    let piece = |text: &str, reason: Value| {
+        let choice = json!({"index": 0, "delta": {"content": text}, "finish_reason": reason});
+        format!("data: {}\n\n", json!({"id": "bench", "choices": [choice]}))
+    };
+    let mut text = String::new();
+    for _ in 1..count {
+        text.push_str(&piece("more ", Value::Null));
+    }
+    text.push_str(&piece("the-last", Value::Null));
+    text.push_str(&piece("", "stop".into()));
+    text.push_str("data: [DONE]\n\n");
+    text
 }
 
 /// Reads frames until one holds `text`.

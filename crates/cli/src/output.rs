@@ -1,6 +1,6 @@
 //! Standard output for data, standard error for talk.
 
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
@@ -15,6 +15,34 @@ pub(crate) fn data(text: &str) -> Result<(), Failure> {
         .map_err(Failure::writing)
 }
 
+/// Writes text that a model or a file chose: to a terminal only what it can show, to anything else
+/// as it is.
+pub(crate) fn foreign(text: &str) -> Result<(), Failure> {
+    if io::stdout().is_terminal() {
+        data(&visible(text))
+    } else {
+        data(text)
+    }
+}
+
+/// The text with everything spelled out that would steer a terminal or turn the order of what is
+/// read: a model must not be able to hide what it asks for.
+pub(crate) fn visible(text: &str) -> String {
+    let steers = |c: char| {
+        (c.is_control() && !matches!(c, '\n' | '\t'))
+            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if steers(c) {
+            shown.extend(c.escape_unicode());
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
+}
+
 /// Writes a line of data.
 pub(crate) fn line(text: &str) -> Result<(), Failure> {
     data(&format!("{text}\n"))
@@ -26,8 +54,9 @@ pub(crate) fn json<T: Serialize + ?Sized>(value: &T) -> Result<(), Failure> {
     line(&text.map_err(Failure::writing)?)
 }
 
-/// Says something to the person; nobody listening is no failure.
+/// Says something to the person, whoever chose the words; nobody listening is no failure.
 pub(crate) fn say(text: &str) {
+    let text = visible(text);
     let mut err = io::stderr().lock();
     drop(
         err.write_all(text.as_bytes())
@@ -85,7 +114,7 @@ pub(crate) fn table(rows: &[Vec<String>]) -> String {
 /// The first line of a text, cut to a width that fits a terminal.
 pub(crate) fn short(text: &str, width: usize) -> String {
     let line = text.lines().find(|l| !l.trim().is_empty()).unwrap_or("");
-    let line: String = line.chars().filter(|c| !c.is_control()).collect();
+    let line = visible(&line.replace('\t', " "));
     if line.chars().count() <= width {
         return line.trim().to_owned();
     }
@@ -121,8 +150,15 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_is_cut_and_control_characters_go() {
-        assert_eq!(short("\n  a\u{1b}b\nc", 10), "ab");
+    fn nothing_that_steers_a_terminal_gets_through() {
+        let text = "rm -rf ~\u{1b}[2K\r\u{202e}ok\n\tpath é 漢 👍";
+        let shown = r"rm -rf ~\u{1b}[2K\u{d}\u{202e}ok";
+        assert_eq!(visible(text), format!("{shown}\n\tpath é 漢 👍"));
+    }
+
+    #[test]
+    fn a_long_text_is_cut_at_its_first_line() {
+        assert_eq!(short("\n  a\tb\nc", 10), "a b");
         assert_eq!(short("abcdef", 4), "abc…");
     }
 }

@@ -151,7 +151,8 @@ impl Failure {
 
 const KEY_HINT: &str = "set the variable that `api_key_env` of the provider names; `orrery doctor` \
                         shows which are set";
-const MODEL_HINT: &str = "`orrery doctor` shows the providers; `offline/demo` needs no key";
+const MODEL_HINT: &str = "`orrery doctor` shows the providers, `--model` chooses one; \
+                          `offline/demo` needs no key";
 
 fn of_host(error: &HostError) -> (Option<&'static str>, Exit) {
     match error {

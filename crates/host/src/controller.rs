@@ -21,18 +21,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use orrery_agent::actor::{self, ActorGone};
+use orrery_agent::live::OnDisk;
 use orrery_agent::units::AgentPresetUnit;
 use orrery_agent::{ActorDeps, Preset, RetryPolicy, SessionHandle, Tool};
 use orrery_api::error::{ApiError, ErrorCode};
 use orrery_llm::Adapters;
 use orrery_projection::{Cells, Registry};
-use orrery_query::{Observation, Observations, Page, Wanted, tail_page};
+use orrery_query::page::tail_page;
+use orrery_query::{Observation, Observations, Page, Wanted, tail_page_of};
 use orrery_session::payload::{ApprovalPolicy, ModelSelection, SandboxMode};
 use orrery_session::{
     Clock, IdSource, SessionHeader, SessionId, SessionLog, SessionLogOffset, SharedEvent,
     Vocabulary,
 };
-use orrery_storage::{Durability, LogWriter, Store};
+use orrery_storage::{Durability, LogView, LogWriter, StorageError, Store};
 use tokio_util::task::TaskTracker;
 
 use crate::live_sessions::LiveSessions;
@@ -140,31 +142,6 @@ impl Found {
             Self::Cold(observation) => observation.end(),
         }
     }
-
-    /// The events of a range.
-    async fn events(&self, range: Range<SessionLogOffset>) -> Result<Vec<SharedEvent>, ApiError> {
-        match self {
-            Self::Live(handle) => {
-                let count = range.end.index().saturating_sub(range.start.index());
-                Ok(handle.live().events_from(range.start, count))
-            }
-            Self::Cold(observation) => observation
-                .events(range)
-                .await
-                .map_err(|error| failures::of_query(&error)),
-        }
-    }
-
-    /// The newest messages before a boundary.
-    async fn page(&self, end: SessionLogOffset, messages: usize) -> Result<Page, ApiError> {
-        match self {
-            Self::Live(handle) => Ok(tail_page(&handle.live().events(), end, messages)),
-            Self::Cold(observation) => observation
-                .page(end, messages)
-                .await
-                .map_err(|error| failures::of_query(&error)),
-        }
-    }
 }
 
 impl Controller {
@@ -268,6 +245,73 @@ impl Controller {
             .into_iter()
             .map(|failure| failure.to_string())
             .collect()
+    }
+
+    /// The events of a range, from wherever they are.
+    async fn events_of(
+        &self,
+        found: &Found,
+        range: Range<SessionLogOffset>,
+    ) -> Result<Vec<SharedEvent>, ApiError> {
+        match found {
+            Found::Cold(observation) => observation
+                .events(range)
+                .await
+                .map_err(|error| failures::of_query(&error)),
+            Found::Live(handle) => {
+                let count = range.end.index().saturating_sub(range.start.index());
+                let id = handle.id();
+                match handle.live().events_from(range.start, count) {
+                    Ok(events) => Ok(events),
+                    Err(OnDisk { before }) => {
+                        let view = self.view(id).await?;
+                        let cut = before.min(range.end);
+                        let mut events = on_disk(move || view.events(range.start..cut)).await?;
+                        let rest = range.end.index().saturating_sub(cut.index());
+                        let held = handle.live().events_from(cut, rest);
+                        events.extend(held.map_err(|_moved_on| {
+                            ApiError::agent_busy("the session is very busy; try again")
+                        })?);
+                        Ok(events)
+                    }
+                }
+            }
+        }
+    }
+
+    /// The newest messages before a boundary.
+    async fn page_of(
+        &self,
+        found: &Found,
+        end: SessionLogOffset,
+        messages: usize,
+    ) -> Result<Page, ApiError> {
+        match found {
+            Found::Cold(observation) => {
+                let page = observation.page(end, messages).await;
+                page.map_err(|error| failures::of_query(&error))
+            }
+            Found::Live(handle) => {
+                let held = handle.live().held_from();
+                let events = handle
+                    .live()
+                    .events_from(held, usize::MAX)
+                    .unwrap_or_default();
+                if held == SessionLogOffset::ZERO {
+                    return Ok(tail_page(&events, end, messages));
+                }
+                let view = self.view(handle.id()).await?;
+                on_disk(move || tail_page_of(&view, &events, end, messages)).await
+            }
+        }
+    }
+
+    async fn view(&self, id: &SessionId) -> Result<LogView, ApiError> {
+        self.inner
+            .store
+            .view(id)
+            .await
+            .map_err(|error| failures::of_storage(&error))
     }
 
     /// Looks at a session without waking it.
@@ -409,6 +453,18 @@ impl Controller {
             )
             .with("agentPreset", preset)
             .with("available", [known])),
+        }
+    }
+}
+
+async fn on_disk<T: Send + 'static>(
+    read: impl FnOnce() -> Result<T, StorageError> + Send + 'static,
+) -> Result<T, ApiError> {
+    match tokio::task::spawn_blocking(read).await {
+        Ok(result) => result.map_err(|error| failures::of_storage(&error)),
+        Err(error) => {
+            tracing::error!(%error, "a read failed");
+            Err(ApiError::internal())
         }
     }
 }

@@ -10,4 +10,4 @@ pub mod observe;
 pub mod page;
 
 pub use observe::{Observation, Observations, QueryError, Wanted, fold};
-pub use page::{Page, tail_page};
+pub use page::{Page, tail_page_of};

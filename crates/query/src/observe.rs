@@ -124,7 +124,7 @@ impl Observation {
         max_messages: usize,
     ) -> Result<Page, QueryError> {
         let view = Arc::clone(&self.view);
-        let read = blocking(move || tail_page_of(&view, end, max_messages)).await;
+        let read = blocking(move || tail_page_of(&view, &[], end, max_messages)).await;
         read.map_err(|error| QueryError::of_storage(&self.header().id, error))
     }
 }

@@ -60,42 +60,74 @@ pub fn tail_page(events: &[SharedEvent], end: SessionLogOffset, max_messages: us
     page_of(events, start, end)
 }
 
-/// The same of a log on disk, decoding the frames of the page and none before.
+/// The same of a log on disk, decoding the frames of the page and none before. Events that are at
+/// hand already, the log's end from some boundary on, are not read again.
 ///
 /// # Errors
 /// When a needed frame is damaged.
 pub fn tail_page_of(
     view: &LogView,
+    at_hand: &[SharedEvent],
     end: SessionLogOffset,
     max_messages: usize,
 ) -> Result<Page, StorageError> {
-    let end = end.min(view.end());
-    // From the newest on, each piece in order; put together they end with the page.
-    let mut pieces: Vec<Vec<SharedEvent>> = Vec::new();
-    let mut messages = max_messages.max(1);
-    let mut start = None;
-    view.backwards(|piece| {
-        let reaches = piece.first().map(|event| event.seq().offset_before());
-        if reaches.is_none_or(|first| first >= end) {
-            return ControlFlow::Continue(());
-        }
-        if start.is_none() {
-            start = page_start(&piece, end, messages);
-            messages = messages.saturating_sub(messages_in(&piece, end));
-        }
-        pieces.push(piece);
-        match (start, reaches) {
-            (Some(start), Some(first)) if first <= start => ControlFlow::Break(()),
-            _ => ControlFlow::Continue(()),
-        }
-    })?;
-    pieces.reverse();
-    let window = pieces.concat();
+    let held_from = at_hand.first().map(|event| event.seq().offset_before());
+    let end = if at_hand.is_empty() {
+        end.min(view.end())
+    } else {
+        end
+    };
+    let mut search = Search {
+        end,
+        messages: max_messages.max(1),
+        start: None,
+        pieces: Vec::new(),
+    };
+    if search.take(at_hand.to_vec()).is_continue() {
+        view.backwards(|mut piece| {
+            if let Some(held_from) = held_from {
+                piece.retain(|event| event.seq().offset_before() < held_from);
+            }
+            search.take(piece)
+        })?;
+    }
+    search.pieces.reverse();
+    let window = search.pieces.concat();
     Ok(page_of(
         &window,
-        start.unwrap_or(SessionLogOffset::ZERO),
+        search.start.unwrap_or(SessionLogOffset::ZERO),
         end,
     ))
+}
+
+/// Looks for the start of a page in pieces of a log, from its end backwards.
+struct Search {
+    end: SessionLogOffset,
+    /// How many messages are still missing.
+    messages: usize,
+    start: Option<SessionLogOffset>,
+    /// The pieces of the page, newest first.
+    pieces: Vec<Vec<SharedEvent>>,
+}
+
+impl Search {
+    fn take(&mut self, piece: Vec<SharedEvent>) -> ControlFlow<()> {
+        let Some(first) = piece.first().map(|event| event.seq().offset_before()) else {
+            return ControlFlow::Continue(());
+        };
+        if first >= self.end {
+            return ControlFlow::Continue(());
+        }
+        if self.start.is_none() {
+            self.start = page_start(&piece, self.end, self.messages);
+            self.messages = self.messages.saturating_sub(messages_in(&piece, self.end));
+        }
+        self.pieces.push(piece);
+        match self.start {
+            Some(start) if first <= start => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
+    }
 }
 
 fn messages_in(window: &[SharedEvent], end: SessionLogOffset) -> usize {

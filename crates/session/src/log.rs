@@ -1,7 +1,7 @@
 //! The in-memory log of one session: construction from a seed, the append pipeline, its folds.
 //!
-//! Holds every event (a durable log that drops old events to save memory is `orrery-storage`'s
-//! business). Appending takes `&mut self`, so an append from inside an observer does not compile:
+//! Holds every event until somebody says which ones need no longer be held (decision D30); what the
+//! surface needs stays either way. Appending takes `&mut self`, so an append from inside an observer does not compile:
 //! the re-entrancy that `session.md` 1.11 refuses at run time is refused by the type here.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -90,6 +90,8 @@ pub struct SessionLog {
     header: SessionHeader,
     inherited: SessionLogOffset,
     first_live: SessionLogOffset,
+    /// The boundary before the first event that is held.
+    base: SessionLogOffset,
     events: Vec<SharedEvent>,
     snapshot: Option<Arc<[SharedEvent]>>,
     surface: Surface,
@@ -107,7 +109,7 @@ impl std::fmt::Debug for SessionLog {
         f.debug_struct("SessionLog")
             .field("id", &self.header.id)
             .field("inherited", &self.inherited)
-            .field("len", &self.events.len())
+            .field("len", &self.end())
             .finish_non_exhaustive()
     }
 }
@@ -123,6 +125,7 @@ impl SessionLog {
             header,
             inherited: SessionLogOffset::ZERO,
             first_live: SessionLogOffset::ZERO,
+            base: SessionLogOffset::ZERO,
             events: Vec::new(),
             snapshot: None,
             surface: Surface::default(),
@@ -200,7 +203,7 @@ impl SessionLog {
 
     /// Checks and takes an event that was logged before.
     fn adopt(&mut self, event: SharedEvent) -> Result<(), ConstructError> {
-        let expected = SessionSeq::new(self.events.len() as u64)?;
+        let expected = SessionSeq::new(self.end().get())?;
         if event.seq() != expected {
             return Err(ConstructError::NotContiguous {
                 expected,
@@ -223,7 +226,7 @@ impl SessionLog {
         draft: EventDraft,
         now: Timestamp,
     ) -> Result<SharedEvent, AppendError> {
-        let seq = SessionSeq::new(self.events.len() as u64)?;
+        let seq = SessionSeq::new(self.end().get())?;
         let event = SharedEvent::new(draft.seal(seq, now));
         shape::check(&event, &self.vocabulary)?;
         let plan = self.surface.plan(&event)?;
@@ -291,25 +294,42 @@ impl SessionLog {
 
     /// The boundary behind the last event.
     pub fn end(&self) -> SessionLogOffset {
-        SessionLogOffset::of_len(self.events.len())
+        self.base.advance(self.events.len())
     }
 
-    /// The event at `seq`.
+    /// The boundary before the first event that is held.
+    pub const fn held_from(&self) -> SessionLogOffset {
+        self.base
+    }
+
+    /// Lets go of the events before a boundary. Surface, folds and seqs stay as they are.
+    pub fn forget_before(&mut self, boundary: SessionLogOffset) {
+        let count = boundary
+            .index()
+            .saturating_sub(self.base.index())
+            .min(self.events.len());
+        self.events.drain(..count);
+        self.base = self.base.advance(count);
+        self.snapshot = None;
+    }
+
+    /// The event at `seq`, while it is held.
     pub fn event_at(&self, seq: SessionSeq) -> Option<&SharedEvent> {
-        self.events.get(seq.index())
+        self.events.get(seq.index().checked_sub(self.base.index())?)
     }
 
-    /// All events.
+    /// All events that are held.
     pub fn events(&self) -> &[SharedEvent] {
         &self.events
     }
 
-    /// The events behind the inherited prefix.
+    /// The held events behind the inherited prefix.
     pub fn own_events(&self) -> &[SharedEvent] {
-        &self.events[self.inherited.index().min(self.events.len())..]
+        let from = self.inherited.index().saturating_sub(self.base.index());
+        self.events.get(from..).unwrap_or_default()
     }
 
-    /// All events, shared: the same list until the next append, and never growing.
+    /// All held events, shared: the same list until the next append, and never growing.
     pub fn snapshot(&mut self) -> Arc<[SharedEvent]> {
         let events = &self.events;
         Arc::clone(
@@ -455,6 +475,19 @@ mod tests {
         assert!(Arc::ptr_eq(&held, &log.snapshot()));
         log.append(title("b"), NOW).unwrap();
         assert_eq!((held.len(), log.snapshot().len()), (1, 2));
+    }
+
+    #[test]
+    fn a_log_that_forgets_keeps_its_seqs_its_surface_and_its_end() {
+        let mut log = seeded(vec![user_event(0, "a"), user_event(1, "b")], 1).unwrap();
+        log.forget_before(SessionLogOffset::of_len(2));
+        assert_eq!((log.held_from().get(), log.end().get()), (2, 3));
+        assert_eq!(log.messages().len(), 2);
+        assert!(log.event_at(SessionSeq::ZERO).is_none());
+        assert_eq!(log.append(title("t"), NOW).unwrap().seq().get(), 3);
+        assert_eq!(log.own_events().len(), 2);
+        log.forget_before(SessionLogOffset::of_len(1));
+        assert_eq!(log.held_from().get(), 2, "what is gone stays gone");
     }
 
     #[test]

@@ -142,7 +142,7 @@ impl LogWriter {
             r#"{{"content":[{{"type":"text","text":"{text}"}}],"source":{{"kind":"user"}},"role":"user","id":"m{seq}"}}"#
         );
         let text = self.envelope("user/message", &data, r#","surfaceOp":"append""#);
-        self.line(&text, &[text.clone()]);
+        self.line(&text, std::slice::from_ref(&text));
         seq
     }
 

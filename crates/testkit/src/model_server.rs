@@ -97,6 +97,8 @@ impl ModelServer {
         let app = Router::new()
             .route("/v1/chat/completions", post(chat))
             .route("/v1/models", get(models))
+            // A long conversation is a long request; the real servers take it.
+            .layer(axum::extract::DefaultBodyLimit::disable())
             .with_state(Arc::clone(&shared));
         let stop = shared.stop.clone();
         tokio::spawn(async move {

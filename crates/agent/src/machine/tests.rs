@@ -611,7 +611,7 @@ fn a_resumed_log_says_so_and_counts_its_turns_on() {
     let log = SessionLog::from_seed(
         header,
         events,
-        orrery_session::SessionLogOffset::ZERO,
+        SessionLogOffset::ZERO,
         Vocabulary::default(),
         NOW,
     )

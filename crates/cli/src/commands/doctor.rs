@@ -100,7 +100,7 @@ pub(super) async fn doctor(folder: Option<&Path>, json: bool) -> Result<(), Fail
                 Level::Note => "note",
                 Level::Problem => "BAD ",
             };
-            output::line(&format!("{mark}  {area:<8}  {message}"))?;
+            output::foreign(&format!("{mark}  {area:<8}  {message}\n"))?;
         }
     }
     let bad = |finding: &&Finding| finding.level == Level::Problem;

@@ -108,6 +108,29 @@ struct Task<'a> {
     cwd: Option<String>,
 }
 
+/// What asks this process to stop.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn listen() -> Result<Self, Failure> {
+        let listen = |kind| signal(kind).map_err(Failure::io("listen to signals"));
+        Ok(Self {
+            interrupt: listen(SignalKind::interrupt())?,
+            terminate: listen(SignalKind::terminate())?,
+        })
+    }
+
+    async fn any(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
+
 /// What is known of the turn that answers the prompt.
 #[derive(Debug, Default)]
 struct Turn {
@@ -134,8 +157,7 @@ impl Task<'_> {
             .await?;
         // The snapshot is what was before; only what follows is ours.
         feed.next().await?;
-        let interrupt = signal(SignalKind::interrupt());
-        let interrupt = interrupt.map_err(Failure::io("listen to signals"))?;
+        let signals = Signals::listen()?;
         let request_id = orrery_session::RandomIds;
         let request_id = orrery_session::IdSource::uuid(&request_id);
         self.controller
@@ -151,7 +173,7 @@ impl Task<'_> {
             .await?;
         let mut turn = Turn::default();
         let reason = self
-            .watch(&session_id, &request_id, &mut feed, interrupt, &mut turn)
+            .watch(&session_id, &request_id, &mut feed, signals, &mut turn)
             .await?;
         self.conclude(session_id, turn, reason)
     }
@@ -187,7 +209,7 @@ impl Task<'_> {
         session_id: &SessionId,
         request_id: &str,
         feed: &mut FollowFeed,
-        mut interrupt: Signal,
+        mut signals: Signals,
         turn: &mut Turn,
     ) -> Result<TurnEndReason, Failure> {
         let mut asking = Asking::new(self.controller, session_id, self.run.yes);
@@ -197,7 +219,7 @@ impl Task<'_> {
             let piece = tokio::select! {
                 piece = feed.next() => piece?,
                 () = asking.answered() => continue,
-                _ = interrupt.recv() => {
+                () = signals.any() => {
                     if stopped {
                         return Err(Failure::Unfinished("interrupted", Exit::Interrupted));
                     }
@@ -259,7 +281,7 @@ impl Task<'_> {
         }
         match piece(event) {
             Some(Piece::Speaking(text)) => {
-                output::data(&text)?;
+                output::foreign(&text)?;
                 turn.open_line = !text.ends_with('\n');
             }
             Some(Piece::Said(_)) => turn.close_line(false)?,

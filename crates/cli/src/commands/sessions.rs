@@ -72,7 +72,7 @@ fn row(session: &SessionSummary) -> Vec<String> {
         session.session_id.to_string(),
         output::ago(session.updated_at.epoch_millis()),
         output::short(&title, TITLE_WIDTH),
-        session.cwd.clone().unwrap_or_default(),
+        output::visible(session.cwd.as_deref().unwrap_or_default()),
     ]
 }
 
@@ -143,7 +143,7 @@ async fn show(controller: &Controller, asked: &Show) -> Result<(), Failure> {
             Some(Piece::Speaking(_)) | None => {}
         }
     }
-    output::data(text.trim_start())
+    output::foreign(text.trim_start())
 }
 
 fn indent(text: &str) -> String {

@@ -78,8 +78,8 @@ pub struct SessionSettings {
     #[serde(deserialize_with = "values::whole::<1, 31_536_000, _, _>")]
     #[schemars(range(min = 1, max = 31_536_000))]
     pub idle_detach_seconds: u64,
-    /// Logs up to this size are read to see whether nobody ever spoke in them, in bytes; 0 never
-    /// reads.
+    /// Logs up to this size may be read whole to see whether nobody ever spoke in them, in bytes; 0
+    /// for never. This build needs no such reading: a log's index says it.
     #[serde(deserialize_with = "values::whole::<0, 1_073_741_824, _, _>")]
     #[schemars(range(min = 0, max = 1_073_741_824))]
     pub cold_blank_probe_max_bytes: u64,

@@ -17,7 +17,8 @@ impl Controller {
     /// Branches off.
     pub async fn fork(&self, request: ForkRequest) -> Result<ForkResponse, ApiError> {
         let source = self.look(&request.session_id).await?;
-        let events = source.events(SessionLogOffset::ZERO..source.end()).await?;
+        let whole = SessionLogOffset::ZERO..source.end();
+        let events = self.events_of(&source, whole).await?;
         let cut = turn_cut(&events, request.at_seq).map_err(|error| {
             ApiError::new(ErrorCode::ForkUnavailable, error.to_string())
                 .with("sessionId", &request.session_id)

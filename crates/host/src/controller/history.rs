@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 
 use orrery_agent::SessionHandle;
+use orrery_agent::live::OnDisk;
 use orrery_api::content::{Address, ProjectionValues};
 use orrery_api::error::{ApiError, ErrorCode};
 use orrery_api::frames::follow_event_text;
@@ -20,7 +21,7 @@ use orrery_session::{
 };
 use tokio::sync::watch;
 
-use super::{Controller, Found, failures};
+use super::{Controller, Found, failures, on_disk};
 
 /// How many events a follower takes at once.
 const PULL: usize = 256;
@@ -59,7 +60,7 @@ impl Controller {
         let end = request
             .before_seq
             .map_or(through, |seq| through.min(seq.offset_before()));
-        let Page { records, has_more } = found.page(end, messages).await?;
+        let Page { records, has_more } = self.page_of(&found, end, messages).await?;
         Ok(PageResponse {
             records: wire_records(&records)?,
             has_more,
@@ -74,7 +75,7 @@ impl Controller {
         let found = self.addressed(&request.address).await?;
         let (opening, next) = match request.after_seq {
             None => {
-                let (piece, end) = snapshot(&found, messages).await?;
+                let (piece, end) = self.snapshot(&found, messages).await?;
                 (Some(piece), end)
             }
             Some(after) => {
@@ -104,6 +105,65 @@ impl Controller {
             }
         }
         Ok(feed)
+    }
+
+    /// The opening of a follow stream.
+    async fn snapshot(
+        &self,
+        found: &Found,
+        messages: usize,
+    ) -> Result<(FollowPiece, SessionLogOffset), ApiError> {
+        let end = found.end();
+        let Page { records, has_more } = self.page_of(found, end, messages).await?;
+        let (inherited, projections) = match found {
+            Found::Live(handle) => {
+                let state = handle.live().state_now();
+                let values = state
+                    .projections
+                    .iter()
+                    .map(|(key, cell)| ((*key).to_owned(), cell.value.clone()))
+                    .collect();
+                let as_of_seq = state.as_of.min(end.cursor());
+                (
+                    handle.live().inherited(),
+                    ProjectionValues { as_of_seq, values },
+                )
+            }
+            Found::Cold(cold) => {
+                let snapshot = cold.cells.snapshot();
+                let values = snapshot
+                    .values
+                    .into_iter()
+                    .map(|(key, value)| (key.to_owned(), value))
+                    .collect();
+                (
+                    cold.inherited(),
+                    ProjectionValues {
+                        as_of_seq: end.cursor(),
+                        values,
+                    },
+                )
+            }
+        };
+        let item = FollowItem::Snapshot(FollowSnapshot {
+            header: Json::from_value(found.header()).map_err(|e| unreadable(&e))?,
+            inherited_event_count: inherited.get(),
+            cursor: end.cursor(),
+            records: wire_records(&records)?,
+            has_more,
+            projections,
+        });
+        let json = Json::from_value(&item)
+            .map_err(|e| unreadable(&e))?
+            .text()
+            .to_owned();
+        Ok((
+            FollowPiece {
+                json,
+                seq: end.cursor().get(),
+            },
+            end,
+        ))
     }
 
     /// The log that an address names, if the caller may read it so (`controller.md` 2.1).
@@ -171,63 +231,6 @@ fn messages(asked: Option<u32>) -> Result<usize, ApiError> {
     }
 }
 
-async fn snapshot(
-    found: &Found,
-    messages: usize,
-) -> Result<(FollowPiece, SessionLogOffset), ApiError> {
-    let end = found.end();
-    let Page { records, has_more } = found.page(end, messages).await?;
-    let (inherited, projections) = match found {
-        Found::Live(handle) => {
-            let state = handle.live().state_now();
-            let values = state
-                .projections
-                .iter()
-                .map(|(key, cell)| ((*key).to_owned(), cell.value.clone()))
-                .collect();
-            let as_of_seq = state.as_of.min(end.cursor());
-            (
-                handle.live().inherited(),
-                ProjectionValues { as_of_seq, values },
-            )
-        }
-        Found::Cold(cold) => {
-            let snapshot = cold.cells.snapshot();
-            let values = snapshot
-                .values
-                .into_iter()
-                .map(|(key, value)| (key.to_owned(), value))
-                .collect();
-            (
-                cold.inherited(),
-                ProjectionValues {
-                    as_of_seq: end.cursor(),
-                    values,
-                },
-            )
-        }
-    };
-    let item = FollowItem::Snapshot(FollowSnapshot {
-        header: Json::from_value(found.header()).map_err(|e| unreadable(&e))?,
-        inherited_event_count: inherited.get(),
-        cursor: end.cursor(),
-        records: wire_records(&records)?,
-        has_more,
-        projections,
-    });
-    let json = Json::from_value(&item)
-        .map_err(|e| unreadable(&e))?
-        .text()
-        .to_owned();
-    Ok((
-        FollowPiece {
-            json,
-            seq: end.cursor().get(),
-        },
-        end,
-    ))
-}
-
 fn wire_records(records: &[Record]) -> Result<Vec<HistoryRecord>, ApiError> {
     records
         .iter()
@@ -260,7 +263,7 @@ impl FollowFeed {
                 return self.piece(&event);
             }
             match self.live.clone() {
-                Some(handle) => self.pull(&handle).await,
+                Some(handle) => self.pull(&handle).await?,
                 None => self.wait_for_life().await?,
             }
         }
@@ -280,17 +283,25 @@ impl FollowFeed {
     }
 
     /// Takes what the live tail has, or waits for it to move.
-    async fn pull(&mut self, handle: &SessionHandle) {
+    async fn pull(&mut self, handle: &SessionHandle) -> Result<(), ApiError> {
         let mut head = handle.live().head();
         let next = self.next;
         // An error means that the session's task is gone; what it published is still there.
         drop(head.wait_for(|head| head.end > next || head.closed).await);
-        let events = handle.live().events_from(next, PULL);
+        let events = match handle.live().events_from(next, PULL) {
+            Ok(events) => events,
+            Err(OnDisk { before }) => {
+                let to = before.min(next.advance(PULL));
+                let view = self.controller.view(&self.id).await?;
+                on_disk(move || view.events(next..to)).await?
+            }
+        };
         if events.is_empty() {
             // Closed and read to its end: from here on the session is cold again.
             self.live = None;
         }
         self.pulled.extend(events);
+        Ok(())
     }
 
     async fn wait_for_life(&mut self) -> Result<(), ApiError> {

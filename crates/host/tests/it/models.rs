@@ -123,3 +123,78 @@ async fn the_catalogue_lists_all_providers_and_a_choice_counts_from_the_next_pro
     assert_eq!(refused, (422, "session/model-unavailable".to_owned()));
     host.stop().await;
 }
+
+#[tokio::test]
+async fn a_long_live_session_is_read_from_disk_where_memory_let_go() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = ModelServer::start().await.unwrap();
+    for turn in 0..4 {
+        let mut reply = Reply::new();
+        for piece in 0..5 {
+            let text = format!("turn {turn} piece {piece} {}", "x".repeat(700_000));
+            reply = reply.text(&text);
+        }
+        server.push(reply);
+    }
+    let host = TestHost::start(folder.path(), &config(&server)).await;
+    let id = session(&host, &folder.path().join("p")).await;
+    let mut socket = host.client.socket().await;
+    let address = json!({"kind": "session", "sessionId": id});
+    socket.follow("f", &id).await;
+    for turn in 0..4 {
+        host.client.prompt(&id, &format!("r{turn}"), "go on").await;
+        let ended = socket.turn("f").await;
+        assert_eq!(
+            ended.last().unwrap()["event"]["data"]["reason"]["kind"],
+            "completed"
+        );
+    }
+    // From the very beginning, although the session is live and holds only its newest events.
+    socket
+        .open(
+            "g",
+            "session/follow",
+            json!({"address": address, "afterSeq": 0}),
+        )
+        .await;
+    let again = socket
+        .until("g", |i| {
+            i["event"]["data"]["turn"] == 4 && i["event"]["type"] == "turn/end"
+        })
+        .await;
+    let seqs: Vec<u64> = again
+        .iter()
+        .map(|i| i["event"]["seq"].as_u64().unwrap())
+        .collect();
+    assert_eq!(seqs, (1..=seqs.len() as u64).collect::<Vec<_>>());
+    let cursor = seqs.last().unwrap();
+    let mut before = cursor + 1;
+    let mut seen = Vec::new();
+    loop {
+        let request = json!({"address": address, "throughSeq": cursor, "beforeSeq": before,
+            "maxMessages": 3});
+        let page = host.client.ok("session/page", request).await;
+        let records = page["records"].as_array().unwrap().clone();
+        before = records[0]["event"]["seq"].as_u64().unwrap();
+        seen.splice(0..0, records);
+        if page["hasMore"] == false {
+            break;
+        }
+    }
+    assert_eq!(before, 0);
+    let answers = seen
+        .iter()
+        .filter(|r| r["event"]["type"] == "assistant/message")
+        .count();
+    assert_eq!(answers, 4);
+    let fork = host
+        .client
+        .ok("session/fork", json!({"sessionId": id}))
+        .await;
+    let address = json!({"kind": "session", "sessionId": fork["sessionId"]});
+    let request = json!({"address": address, "maxMessages": 1});
+    socket.open("h", "session/follow", request).await;
+    let opening = socket.item("h").await;
+    assert_eq!(opening["inheritedEventCount"].as_u64(), Some(cursor + 1));
+    host.stop().await;
+}

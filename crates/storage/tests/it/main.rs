@@ -2,6 +2,7 @@
 
 #![expect(
     clippy::unwrap_used,
+    clippy::panic,
     clippy::cast_possible_truncation,
     clippy::print_stdout,
     reason = "helpers of tests, which the lint configuration does not see as such"
