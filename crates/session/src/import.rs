@@ -137,7 +137,8 @@ fn turn_end(data: &str) -> Result<Option<String>, String> {
     let Some(reason) = data.get("reason") else {
         return Err("has no reason".to_owned());
     };
-    let reason = if reason.starts_with('"') {
+    let bare = reason.starts_with('"');
+    let reason = if bare {
         // The oldest form: the kind alone.
         Object {
             entries: vec![("kind".to_owned(), reason.to_owned())],
@@ -161,6 +162,7 @@ fn turn_end(data: &str) -> Result<Option<String>, String> {
             };
             format!(r#"{{"kind":"error","error":{error}}}"#)
         }
+        Some(kind) if bare => format!(r#"{{"kind":{kind}}}"#),
         Some(_) => return Ok(None),
         None => return Err("a reason without a kind".to_owned()),
     };
@@ -289,6 +291,7 @@ mod tests {
             r#"{"kind":"error","error":{"message":"m","code":"AUTH"}}"#
         );
         assert_eq!(reason(r#"{"kind":"completed"}"#), r#"{"kind":"completed"}"#);
+        assert_eq!(reason(r#""completed""#), r#"{"kind":"completed"}"#);
     }
 
     #[test]

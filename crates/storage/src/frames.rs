@@ -72,6 +72,24 @@ pub(crate) fn frame_end(bytes: &[u8], start: usize) -> Result<Option<usize>, Fra
     Ok((end <= rest.len()).then_some(start + end))
 }
 
+/// Where a whole frame with whole lines lies within the bytes of what looks like a torn one.
+///
+/// A torn frame is the last thing in a file. One that seems to swallow whole frames is damaged: its
+/// block sizes are wrong, and taking it for torn would hide what was committed behind it.
+pub(crate) fn swallowed_frame(bytes: &[u8]) -> Option<usize> {
+    let mut at = 1;
+    loop {
+        let rest = bytes.get(at..)?;
+        at += rest.windows(MAGIC.len()).position(|four| four == MAGIC)?;
+        if let Ok(Some(end)) = frame_end(bytes, at)
+            && decode(bytes, &(at..end)).is_ok_and(|content| content.ends_with(b"\n"))
+        {
+            return Some(at);
+        }
+        at += 1;
+    }
+}
+
 /// Compresses one frame, with its checksum.
 pub(crate) fn encode(content: &[u8]) -> std::io::Result<Vec<u8>> {
     let mut compressor = zstd::bulk::Compressor::new(LEVEL)?;

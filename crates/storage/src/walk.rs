@@ -161,7 +161,17 @@ impl<'a> Walker<'a> {
                     }));
                 }
                 None if self.fill()? => {}
-                None => return Ok(self.torn()),
+                None => {
+                    if let Some(within) = frames::swallowed_frame(self.rest()) {
+                        let why = format!(
+                            "frame at byte {}: damaged, it runs over the frame at byte {}",
+                            self.at,
+                            self.at + within as u64
+                        );
+                        return Err(StorageError::corrupt(self.path, why));
+                    }
+                    return Ok(self.torn());
+                }
             }
         }
     }

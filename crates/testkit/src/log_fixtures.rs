@@ -158,7 +158,7 @@ fn dialects(container: Container) -> Fixture {
         );
         log.event("step/end", &format!(r#"{{"turn":{turn},"step":1}}"#));
         let (old, new) = match turn {
-            1 => (r#""completed""#, None),
+            1 => (r#""completed""#, Some(r#"{"kind":"completed"}"#)),
             2 => (
                 r#"{"kind":"aborted"}"#,
                 Some(r#"{"kind":"aborted","reason":{"kind":"legacy"}}"#),

@@ -9,6 +9,7 @@
 )]
 
 mod crash;
+mod cuts;
 mod faults;
 mod index;
 mod samples;

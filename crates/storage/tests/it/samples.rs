@@ -17,6 +17,21 @@ fn roots() -> Vec<PathBuf> {
     roots
 }
 
+/// All logs of the foreign roots.
+pub(crate) fn logs() -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for root in roots() {
+        let catalogue = orrery_storage::Catalogue::refresh(
+            &orrery_storage::disk::RealDisk,
+            &root,
+            &orrery_storage::Catalogue::default(),
+        );
+        let catalogue = catalogue.unwrap();
+        found.extend(catalogue.entries().map(|entry| entry.path.clone()));
+    }
+    found
+}
+
 /// A root is a folder that holds project folders.
 fn collect(folder: &Path, roots: &mut Vec<PathBuf>) {
     let entries: Vec<PathBuf> = std::fs::read_dir(folder)
