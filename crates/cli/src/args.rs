@@ -43,7 +43,7 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Sessions(Sessions),
     /// Check folders, configuration, models, locks and every session log.
-    Doctor(Json),
+    Doctor(Doctor),
     /// Open the page of the Host that is running.
     Open(Open),
     /// Print a shell's completion script.
@@ -197,4 +197,18 @@ pub(crate) enum Page {
     Config,
     /// The command line.
     Cli,
+}
+
+/// `orrery doctor`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Doctor {
+    /// Close what a crash interrupted, in every log that can be read whole and is not in use.
+    #[arg(long)]
+    pub(crate) repair: bool,
+    /// Throw derived files away and make them anew: frame indexes and the catalogue of headers.
+    #[arg(long)]
+    pub(crate) rebuild: bool,
+    /// Print the findings as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
 }

@@ -37,7 +37,7 @@ pub(crate) fn dispatch(arguments: Arguments) -> Result<(), Failure> {
             runtime()?.block_on(sessions::sessions(context, sessions))
         }
         // A wrong configuration is something to tell, not something to stop at.
-        Command::Doctor(json) => runtime()?.block_on(doctor::doctor(home, json.json)),
+        Command::Doctor(args) => runtime()?.block_on(doctor::doctor(home, &args)),
         Command::Open(open) => {
             let home = crate::context::home(home)?;
             runtime()?.block_on(open::open(&home, &open))

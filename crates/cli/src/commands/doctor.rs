@@ -1,7 +1,9 @@
 //! `orrery doctor`: is everything as it should be, and if not, where.
 //!
-//! Looks only: makes no folder, takes no lock, repairs nothing. Every log is read whole and checked
-//! by the rules by which it would be opened.
+//! Looks only, unless it is told to mend (`mend`): makes no folder, takes no lock. Every log is read
+//! whole and checked by the rules by which it would be opened.
+
+mod mend;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -15,6 +17,7 @@ use orrery_storage::disk::RealDisk;
 use orrery_storage::{Catalogue, lock, read};
 use serde::Serialize;
 
+use crate::args;
 use crate::output;
 use crate::report::Failure;
 use crate::running::Running;
@@ -67,7 +70,8 @@ impl Findings {
     }
 }
 
-pub(super) async fn doctor(folder: Option<&Path>, json: bool) -> Result<(), Failure> {
+pub(super) async fn doctor(folder: Option<&Path>, args: &args::Doctor) -> Result<(), Failure> {
+    let json = args.json;
     let home = crate::context::home(folder)?;
     let mut findings = Findings::default();
     folders(&home, &mut findings);
@@ -84,7 +88,14 @@ pub(super) async fn doctor(folder: Option<&Path>, json: bool) -> Result<(), Fail
         ),
         None => findings.note("host", "no Host runs here"),
     }
-    logs(&config.sessions_root(&home), &mut findings);
+    let root = config.sessions_root(&home);
+    if args.repair {
+        mend::repair(&root, &mut findings);
+    }
+    if args.rebuild {
+        mend::rebuild(&root, &home.catalogue(), &mut findings);
+    }
+    logs(&root, &mut findings);
 
     if json {
         output::json(&findings)?;

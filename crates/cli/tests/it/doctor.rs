@@ -44,6 +44,41 @@ fn a_damaged_log_is_named_and_hides_no_other() {
 }
 
 #[test]
+fn a_torn_tail_is_repaired_when_told_to_and_a_damaged_log_is_left_alone() {
+    let place = Place::new();
+    place.run(&["run", "hello"]).exits(0);
+    place.run(&["run", "list ."]).exits(0);
+    let logs = place.logs();
+    let torn = std::fs::read(&logs[0]).unwrap();
+    std::fs::write(&logs[0], &torn[..torn.len() - 3]).unwrap();
+    let mut damaged = std::fs::read(&logs[1]).unwrap();
+    let middle = damaged.len() / 2;
+    damaged[middle] ^= 0xff;
+    std::fs::write(&logs[1], &damaged).unwrap();
+    let done = place.run(&["doctor", "--repair"]).exits(1);
+    assert!(done.out.contains("1 logs were repaired"), "{done:?}");
+    assert_eq!(std::fs::read(&logs[1]).unwrap(), damaged);
+    let again = place.run(&["doctor", "--repair"]).exits(1);
+    assert!(again.out.contains("0 logs were repaired"), "{again:?}");
+    assert!(!again.out.contains("was cut off"), "{again:?}");
+}
+
+#[test]
+fn derived_files_are_made_anew_when_told_to() {
+    let place = Place::new();
+    place.run(&["run", "hello"]).exits(0);
+    let index = place.logs()[0].with_file_name("session.index");
+    let good = std::fs::read(&index).unwrap();
+    std::fs::write(&index, "nonsense").unwrap();
+    let done = place.run(&["doctor", "--rebuild"]).exits(0);
+    assert!(
+        done.out.contains("1 frame indexes were made anew"),
+        "{done:?}"
+    );
+    assert_eq!(std::fs::read(&index).unwrap(), good);
+}
+
+#[test]
 fn a_wrong_configuration_and_a_missing_key_are_problems() {
     let place = Place::new();
     place.configure("[sesion]\n");
