@@ -8,6 +8,7 @@
     reason = "helpers of tests, which the lint configuration does not see as such"
 )]
 
+mod attachments;
 mod crash;
 mod cuts;
 mod faults;
