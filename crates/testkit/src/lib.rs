@@ -18,3 +18,11 @@ pub mod zstd_frames;
 pub use dice::Dice;
 pub use faulty_disk::{Fault, FaultyDisk, Loss, Op, Plan};
 pub use model_server::{Gate, ModelServer, Received, Reply};
+
+/// The text of the chunk with this seq in the logs of `log-appender`: some short, some long.
+pub fn text_of(seq: usize) -> String {
+    let mut dice = Dice::new(seq as u64);
+    (0..=dice.below(6))
+        .map(|_| format!("{:x} ", dice.roll()))
+        .collect()
+}
