@@ -12,6 +12,7 @@ mod attachments;
 mod crash;
 mod cuts;
 mod faults;
+mod full_disk;
 mod index;
 mod samples;
 mod store;
