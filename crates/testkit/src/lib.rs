@@ -3,11 +3,14 @@
 //!
 //! Owns test doubles. The model server speaks a real protocol on real sockets, the log writer knows
 //! the format and nothing of the product's codec, so that a test checks what goes over the wire and
-//! what lies on disk; only the faulty disk knows a type of the product, the port it stands behind.
+//! what lies on disk; the product's types are known only to the disks, which stand behind its port, and
+//! to what feeds it: the fuzz entries and the process that is killed.
 //! Nothing here is linked into the product.
 
 pub mod dice;
 pub mod faulty_disk;
+pub mod frozen_disk;
+pub mod fuzz_entries;
 pub mod log_fixtures;
 pub mod log_layout;
 pub mod log_writer;
