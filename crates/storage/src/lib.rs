@@ -1,7 +1,7 @@
 //! Durable logs: one file for each session, one writer for each file.
 //!
 //! Owns the directory layout, the two containers (zstd frames and plain lines), reading with torn
-//! tails, crash repair, the writer lock and the write-behind thread. The core is synchronous and
+//! tails, crash repair, the writer lock, the write-behind thread and the store of attachments. The core is synchronous and
 //! runs on a thread of its own; [`store::Store`] and [`store::LogWriter`] are its async handles.
 //! Leaves to others: what an event means (`orrery-session`), what is derived from logs
 //! (`orrery-projection`), which sessions are live (`orrery-host`).
@@ -12,6 +12,7 @@
 //!
 //! Start reading at [`store`], then [`log_file`].
 
+pub mod attachments;
 pub mod catalogue;
 mod catalogue_file;
 pub mod disk;

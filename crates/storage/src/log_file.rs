@@ -477,9 +477,9 @@ fn encode(
     Ok(encoded)
 }
 
-/// Makes the session's folder and whatever is missing above it, each durable in its parent before
+/// Makes a folder and whatever is missing above it, each durable in its parent before
 /// the next is made.
-fn make_folders(disk: &dyn Disk, folder: &Path) -> Result<(), StorageError> {
+pub(crate) fn make_folders(disk: &dyn Disk, folder: &Path) -> Result<(), StorageError> {
     let mut missing: Vec<&Path> = Vec::new();
     for ancestor in folder.ancestors() {
         if disk.stat(ancestor).is_ok() {

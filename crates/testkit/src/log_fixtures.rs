@@ -1,7 +1,8 @@
 //! The project's own sample logs: both containers, every header, row, list, dialect and frame.
 
 use crate::log_layout::Container;
-use crate::log_writer::{Fixture, LogWriter, Row};
+pub use crate::log_writer::Fixture;
+use crate::log_writer::{LogWriter, Row};
 use crate::zstd_frames::Framing;
 
 const ROOT: &str = r#","delegationDepth":0"#;

@@ -8,9 +8,11 @@
     reason = "helpers of tests, which the lint configuration does not see as such"
 )]
 
+mod attachments;
 mod crash;
 mod cuts;
 mod faults;
+mod full_disk;
 mod index;
 mod samples;
 mod store;

@@ -1,5 +1,8 @@
 //! The scripted model server as a program.
 
+mod corpus;
+mod kill;
+
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
