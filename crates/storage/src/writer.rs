@@ -148,7 +148,13 @@ impl Writer {
                     Command::Flush { slot, reply } => waiters.push((slot, Waiter::Flush(reply))),
                     Command::Close { slot, reply } => waiters.push((slot, Waiter::Close(reply))),
                     Command::Shutdown { reply } => shutdown = Some(reply),
-                    other => self.handle(other),
+                    other => {
+                        // Who opens what was just let go of must find it free.
+                        if matches!(other, Command::Open { .. }) {
+                            self.settle(std::mem::take(&mut waiters));
+                        }
+                        self.handle(other);
+                    }
                 }
                 let more = taken < MAX_GROUP && shutdown.is_none();
                 next = if more { commands.try_recv().ok() } else { None };

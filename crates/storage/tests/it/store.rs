@@ -235,3 +235,27 @@ async fn the_catalogue_of_an_earlier_process_is_used_and_a_damaged_one_changes_n
         );
     }
 }
+
+#[tokio::test]
+async fn a_log_that_was_let_go_can_be_opened_at_once() {
+    let home = tempfile::tempdir_in(crate::scratch()).unwrap();
+    let store = store(home.path(), Compression::Zstd);
+    let (first, second) = (SessionId::new("s").unwrap(), SessionId::new("t").unwrap());
+    for id in ["s", "t"] {
+        let writer = store
+            .create(header(id), SessionLogOffset::ZERO)
+            .await
+            .unwrap();
+        writer.append(two_turns()).unwrap();
+        writer.close().await.unwrap();
+    }
+    for round in 0..200 {
+        // The other session keeps the writer's thread at work while these commands queue up.
+        let busy = store.open(&second).await.unwrap();
+        let opened = store.open(&first).await.unwrap();
+        drop(busy);
+        drop(opened);
+        let again = store.open(&first).await;
+        assert!(again.is_ok(), "round {round}: {:?}", again.err());
+    }
+}
