@@ -88,6 +88,8 @@ struct Live {
     saved: watch::Sender<SaveState>,
     /// Nobody holds the session any more: it goes as soon as its queue is written.
     closing: bool,
+    /// What was handed in and not taken, until a flush has said so.
+    refused: Option<StorageError>,
 }
 
 impl Live {
@@ -100,6 +102,7 @@ impl Live {
             deadline: None,
             saved,
             closing: false,
+            refused: None,
         }
     }
 }
@@ -229,6 +232,7 @@ impl Writer {
             tracing::error!(%error, "events out of order were refused");
             live.saved
                 .send_modify(|state| state.degraded = Some(error.to_string()));
+            live.refused.get_or_insert(error);
             return;
         }
         live.end = live.end.advance(events.len());
@@ -249,6 +253,13 @@ impl Writer {
                 .get(&slot)
                 .cloned()
                 .unwrap_or(Err(StorageError::Closed));
+            // A flush that said yes would acknowledge events that were refused.
+            let refused = self
+                .live
+                .0
+                .get_mut(&slot)
+                .and_then(|live| live.refused.take());
+            let result = refused.map_or(result, Err);
             match waiter {
                 // A caller that went away does not undo the flush.
                 Waiter::Flush(reply) => drop(reply.send(result)),

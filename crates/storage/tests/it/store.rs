@@ -84,6 +84,12 @@ async fn events_out_of_order_are_refused_and_said() {
         .wait_for(|state| state.degraded.is_some())
         .await
         .unwrap();
+    assert!(matches!(
+        writer.flush().await,
+        Err(StorageError::OutOfOrder { .. })
+    ));
+    writer.append(vec![prompt(0, "hi")]).unwrap();
+    writer.flush().await.unwrap();
 }
 
 #[tokio::test]
