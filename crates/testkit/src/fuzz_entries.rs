@@ -8,6 +8,7 @@
 )]
 
 use std::path::Path;
+use std::sync::LazyLock;
 
 use orrery_session::v0::{Scanner, decode_record, encode_batch, scan_records};
 use orrery_session::{SessionLogOffset, SharedEvent};
@@ -111,10 +112,10 @@ fn log(bytes: &[u8], compression: Compression) {
 
 /// Bytes in the place of an index: they change no answer.
 pub fn index(bytes: &[u8]) {
-    let fixtures = log_fixtures::all();
+    static FIXTURES: LazyLock<Vec<log_fixtures::Fixture>> = LazyLock::new(log_fixtures::all);
     for container in [Container::Zstd, Container::Plain] {
         let named = |f: &&log_fixtures::Fixture| f.container == container;
-        let fixture = fixtures.iter().find(named).unwrap();
+        let fixture = FIXTURES.iter().find(named).unwrap();
         let compression = match container {
             Container::Zstd => Compression::Zstd,
             Container::Plain => Compression::None,

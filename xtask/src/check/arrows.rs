@@ -54,7 +54,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     // Its breaking disk implements the port of storage; nothing else of ours is used there.
-    ("testkit", &["storage"]),
+    ("testkit", &["session", "storage"]),
     ("xtask", &["api"]),
 ];
 /// The one crate that is for tests only.
