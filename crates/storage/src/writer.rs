@@ -88,6 +88,8 @@ struct Live {
     saved: watch::Sender<SaveState>,
     /// Nobody holds the session any more: it goes as soon as its queue is written.
     closing: bool,
+    /// What was handed in and not taken, until a flush has said so.
+    refused: Option<StorageError>,
 }
 
 impl Live {
@@ -100,6 +102,7 @@ impl Live {
             deadline: None,
             saved,
             closing: false,
+            refused: None,
         }
     }
 }
@@ -148,7 +151,13 @@ impl Writer {
                     Command::Flush { slot, reply } => waiters.push((slot, Waiter::Flush(reply))),
                     Command::Close { slot, reply } => waiters.push((slot, Waiter::Close(reply))),
                     Command::Shutdown { reply } => shutdown = Some(reply),
-                    other => self.handle(other),
+                    other => {
+                        // Who opens what was just let go of must find it free.
+                        if matches!(other, Command::Open { .. }) {
+                            self.settle(std::mem::take(&mut waiters));
+                        }
+                        self.handle(other);
+                    }
                 }
                 let more = taken < MAX_GROUP && shutdown.is_none();
                 next = if more { commands.try_recv().ok() } else { None };
@@ -223,6 +232,7 @@ impl Writer {
             tracing::error!(%error, "events out of order were refused");
             live.saved
                 .send_modify(|state| state.degraded = Some(error.to_string()));
+            live.refused.get_or_insert(error);
             return;
         }
         live.end = live.end.advance(events.len());
@@ -243,6 +253,13 @@ impl Writer {
                 .get(&slot)
                 .cloned()
                 .unwrap_or(Err(StorageError::Closed));
+            // A flush that said yes would acknowledge events that were refused.
+            let refused = self
+                .live
+                .0
+                .get_mut(&slot)
+                .and_then(|live| live.refused.take());
+            let result = refused.map_or(result, Err);
             match waiter {
                 // A caller that went away does not undo the flush.
                 Waiter::Flush(reply) => drop(reply.send(result)),

@@ -11,7 +11,7 @@ use orrery_storage::disk::{Disk, DiskFile, DiskReader, FileStat, FolderEntry};
 /// The disk. Reading works, derived files are kept, everything else is refused.
 #[derive(Debug, Default)]
 pub struct FrozenDisk {
-    files: Mutex<BTreeMap<PathBuf, (u64, Arc<[u8]>)>>,
+    files: Mutex<BTreeMap<PathBuf, FrozenFile>>,
 }
 
 impl FrozenDisk {
@@ -19,18 +19,18 @@ impl FrozenDisk {
     pub fn put(&self, path: &Path, bytes: &[u8]) {
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         let inode = files.len() as u64 + 1;
-        files.insert(path.to_owned(), (inode, bytes.into()));
+        let bytes = bytes.into();
+        files.insert(path.to_owned(), FrozenFile { inode, bytes });
     }
 
     fn find(&self, path: &Path) -> io::Result<FrozenFile> {
         let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         let found = files.get(path).cloned();
-        let (inode, bytes) = found.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
-        Ok(FrozenFile { inode, bytes })
+        found.ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct FrozenFile {
     inode: u64,
     bytes: Arc<[u8]>,

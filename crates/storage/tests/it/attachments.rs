@@ -349,7 +349,7 @@ fn a_fault_or_power_cut_at_any_call_leaves_whole_objects_or_none() {
                     match store.read(&AttachmentId::of(bytes)) {
                         Ok(read) => assert_eq!(read, *bytes, "{what}"),
                         Err(AttachmentError::NotFound(_)) => {
-                            assert!(stored.is_err(), "{what}: lost")
+                            assert!(stored.is_err(), "{what}: lost");
                         }
                         Err(error) => panic!("{what}: {error}"),
                     }

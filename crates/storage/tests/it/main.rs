@@ -5,6 +5,7 @@
     clippy::panic,
     clippy::cast_possible_truncation,
     clippy::print_stdout,
+    clippy::string_slice,
     reason = "helpers of tests, which the lint configuration does not see as such"
 )]
 

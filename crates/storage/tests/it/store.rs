@@ -84,6 +84,12 @@ async fn events_out_of_order_are_refused_and_said() {
         .wait_for(|state| state.degraded.is_some())
         .await
         .unwrap();
+    assert!(matches!(
+        writer.flush().await,
+        Err(StorageError::OutOfOrder { .. })
+    ));
+    writer.append(vec![prompt(0, "hi")]).unwrap();
+    writer.flush().await.unwrap();
 }
 
 #[tokio::test]
@@ -233,5 +239,29 @@ async fn the_catalogue_of_an_earlier_process_is_used_and_a_damaged_one_changes_n
             ["b", "c"],
             "cut at {cut}"
         );
+    }
+}
+
+#[tokio::test]
+async fn a_log_that_was_let_go_can_be_opened_at_once() {
+    let home = tempfile::tempdir_in(crate::scratch()).unwrap();
+    let store = store(home.path(), Compression::Zstd);
+    let (first, second) = (SessionId::new("s").unwrap(), SessionId::new("t").unwrap());
+    for id in ["s", "t"] {
+        let writer = store
+            .create(header(id), SessionLogOffset::ZERO)
+            .await
+            .unwrap();
+        writer.append(two_turns()).unwrap();
+        writer.close().await.unwrap();
+    }
+    for round in 0..200 {
+        // The other session keeps the writer's thread at work while these commands queue up.
+        let busy = store.open(&second).await.unwrap();
+        let opened = store.open(&first).await.unwrap();
+        drop(busy);
+        drop(opened);
+        let again = store.open(&first).await;
+        assert!(again.is_ok(), "round {round}: {:?}", again.err());
     }
 }

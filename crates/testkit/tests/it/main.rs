@@ -1,4 +1,10 @@
-//! The scripted model server as a program.
+//! The kit's programs as programs, and its readers over the committed corpus.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "helpers of tests, which the lint configuration does not see as such"
+)]
 
 mod corpus;
 mod kill;
