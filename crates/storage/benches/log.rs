@@ -13,8 +13,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use orrery_session::{Event, SessionHeader, SessionId, SessionLogOffset, SharedEvent, Timestamp};
-use orrery_storage::disk::RealDisk;
-use orrery_storage::{Store, StoreOptions};
+use orrery_storage::disk::{Disk, RealDisk};
+use orrery_storage::log_file::LogFile;
+use orrery_storage::{Compression, Store, StoreOptions};
 
 fn event(seq: u64, event_type: &str, data: &str, rest: &str) -> SharedEvent {
     let time = 1_000_000 + seq;
@@ -202,19 +203,19 @@ async fn main() {
 /// Ten thousand small sessions: found with and without the catalogue of an earlier process.
 async fn catalogue(home: &Path) {
     let root = home.join("many");
-    let writing = store(&root);
+    let disk: Arc<dyn Disk> = Arc::new(RealDisk);
     let events = log(10);
     for n in 0..10_000 {
-        let writer = writing
-            .create(header(&format!("s{n}")), SessionLogOffset::ZERO)
-            .await
-            .unwrap();
-        writer.append(events[..5].to_vec()).unwrap();
-        if n % 500 == 499 {
-            writer.flush().await.unwrap();
-        }
+        LogFile::create(
+            &disk,
+            &root.join("sessions"),
+            Compression::Zstd,
+            &header(&format!("s{n}")),
+            SessionLogOffset::ZERO,
+            &events[..5],
+        )
+        .unwrap();
     }
-    writing.shutdown().await;
     std::fs::remove_file(root.join("catalogue.bin")).ok();
     for name in ["without", "with"] {
         let fresh = store(&root);

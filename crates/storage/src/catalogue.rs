@@ -11,7 +11,7 @@ use orrery_session::{SessionHeader, SessionId, SessionLogOffset};
 
 use crate::disk::Disk;
 use crate::error::StorageError;
-use crate::layout::{Compression, log_path};
+use crate::layout::{Compression, id_segment, log_path};
 use crate::read::{Revision, read_header};
 
 /// One session on disk.
@@ -114,6 +114,53 @@ impl Catalogue {
     /// What is not listed, and why.
     pub fn diagnostics(&self) -> &[Diagnostic] {
         &self.diagnostics
+    }
+
+    /// Looks for one session: in each project folder by the name that its id gives, so that the
+    /// cost does not grow with the number of sessions.
+    pub(crate) fn probe(
+        disk: &dyn Disk,
+        root: &Path,
+        id: &SessionId,
+    ) -> Result<CatalogueEntry, StorageError> {
+        let missing = || StorageError::NotFound { id: id.clone() };
+        let projects = match disk.list(root) {
+            Ok(projects) => projects,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Err(missing()),
+            Err(e) => return Err(StorageError::io("list", root, &e)),
+        };
+        let known = BTreeMap::new();
+        let mut scan = Scan {
+            disk,
+            root,
+            known,
+            found: Self::default(),
+        };
+        let name = id_segment(id);
+        for project in projects.iter().filter(|entry| entry.is_folder) {
+            scan.session(&root.join(&project.name).join(&name));
+        }
+        let Self {
+            mut entries,
+            diagnostics,
+        } = scan.found;
+        let entry = entries.remove(id);
+        let about_it =
+            |d: &&Diagnostic| d.reason == DiagnosticReason::DuplicateId || entry.is_none();
+        match (diagnostics.iter().find(about_it), entry) {
+            (None, Some(entry)) => Ok(entry),
+            (None, None) => Err(missing()),
+            (Some(problem), _) => {
+                let path = root.join(&problem.path);
+                Err(match problem.reason {
+                    DiagnosticReason::UnsupportedVersion => StorageError::Unsupported {
+                        path,
+                        why: problem.message.clone(),
+                    },
+                    _ => StorageError::corrupt(&path, &problem.message),
+                })
+            }
+        }
     }
 
     /// Looks at a root again. An absent root is empty.

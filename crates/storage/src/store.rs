@@ -271,7 +271,7 @@ impl Inner {
         Ok(fresh)
     }
 
-    /// A known entry costs one `stat`; an unknown or vanished one a look at the whole root.
+    /// A known entry costs one `stat`; an unknown or vanished one a look into each project folder.
     fn find(&self, id: &SessionId) -> Result<CatalogueEntry, StorageError> {
         if let Some(entry) = self.known().get(id)
             && let Ok(stat) = self.disk.stat(&entry.path)
@@ -283,10 +283,7 @@ impl Inner {
                 ..entry.clone()
             });
         }
-        self.refresh()?
-            .get(id)
-            .cloned()
-            .ok_or_else(|| StorageError::NotFound { id: id.clone() })
+        Catalogue::probe(self.disk.as_ref(), &self.options.root, id)
     }
 }
 
