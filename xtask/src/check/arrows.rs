@@ -53,7 +53,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "host",
         ],
     ),
-    // Its breaking disk implements the port of storage; nothing else of ours is used there.
+    // Its disks implement the port of storage; its fuzz entries and the process that is killed use
+    // both. Its log writer uses neither.
     ("testkit", &["session", "storage"]),
     ("xtask", &["api"]),
 ];
