@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use orrery_projection::units::{ListMetadata, ListMetadataState};
 use orrery_projection::{Cells, Registry, Unit};
 use orrery_session::{SessionHeader, SessionId, SessionLogOffset, SharedEvent};
+use orrery_storage::store::blocking;
 use orrery_storage::{LogView, Revision, StorageError, Store};
 use tokio::sync::OnceCell;
 
@@ -126,16 +127,6 @@ impl Observation {
         let view = Arc::clone(&self.view);
         let read = blocking(move || tail_page_of(&view, &[], end, max_messages)).await;
         read.map_err(|error| QueryError::of_storage(&self.header().id, error))
-    }
-}
-
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, StorageError> + Send + 'static,
-) -> Result<T, StorageError> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(result) => result,
-        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-        Err(_cancelled) => Err(StorageError::Closed),
     }
 }
 

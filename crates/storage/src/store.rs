@@ -287,7 +287,11 @@ impl Inner {
     }
 }
 
-async fn blocking<T: Send + 'static>(
+/// Runs work that waits for the disk beside the async runtime.
+///
+/// # Errors
+/// Those of the work; [`StorageError::Closed`] when the runtime is going down.
+pub async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, StorageError> + Send + 'static,
 ) -> Result<T, StorageError> {
     match tokio::task::spawn_blocking(work).await {

@@ -9,6 +9,7 @@
 
 pub mod dice;
 pub mod faulty_disk;
+pub mod folders;
 pub mod frozen_disk;
 pub mod fuzz_entries;
 pub mod log_fixtures;

@@ -11,6 +11,8 @@ use orrery_session::{Event, EventType, Json, MessageId, SessionHeader, SessionLo
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
+use crate::inbox::Waiting;
+
 /// How many request ids are remembered.
 const REMEMBERED: usize = 10_000;
 
@@ -110,25 +112,17 @@ impl Unit for PromptIdsUnit {
 
 fn record(message: &Json) -> Option<(String, PromptRecord)> {
     #[derive(Deserialize)]
-    struct Sent {
-        id: MessageId,
+    struct Said {
         content: Json,
-        source: From,
     }
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct From {
-        kind: String,
-        #[serde(default)]
-        rpc_id: Option<String>,
-    }
-    let sent = message.parse::<Sent>().ok()?;
-    let request_id = sent.source.rpc_id.filter(|_| sent.source.kind == "user")?;
-    let digest = content_digest(&sent.content);
+    let waiting = Waiting::read(message)?;
+    let (kind, rpc_id) = waiting.source();
+    let request_id = rpc_id.filter(|_| kind == "user")?;
+    let digest = content_digest(&message.parse::<Said>().ok()?.content);
     Some((
         request_id,
         PromptRecord {
-            message_id: sent.id,
+            message_id: waiting.id,
             digest,
         },
     ))

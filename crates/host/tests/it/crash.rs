@@ -3,22 +3,10 @@
 
 use std::path::Path;
 
+use orrery_testkit::folders::copy_folder;
 use serde_json::json;
 
 use crate::{TestHost, session, types};
-
-fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let target = to.join(entry.file_name());
-        if entry.path().is_dir() {
-            copy(&entry.path(), &target);
-        } else {
-            std::fs::copy(entry.path(), &target).unwrap();
-        }
-    }
-}
 
 #[tokio::test]
 async fn an_interrupted_turn_shows_as_such_and_the_next_prompt_works() {
@@ -33,7 +21,7 @@ async fn an_interrupted_turn_shows_as_such_and_the_next_prompt_works() {
         .await;
     host.client.prompt(&id, "r2", "waits").await;
     let dead = tempfile::tempdir().unwrap();
-    copy(&folder.path().join("data"), &dead.path().join("data"));
+    copy_folder(&folder.path().join("data"), &dead.path().join("data")).unwrap();
     host.client
         .ok("session/cancel", json!({"sessionId": id}))
         .await;

@@ -1,42 +1,12 @@
 //! Foreign logs, where the environment names a folder of them: listed, paged and continued as
 //! copies.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use orrery_testkit::folders::{copy_folder, log_roots};
 use serde_json::json;
 
 use crate::TestHost;
-
-fn roots(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        let name = path
-            .file_name()
-            .and_then(|n| n.to_str())
-            .unwrap_or_default();
-        if name.starts_with("--") && name.ends_with("--") {
-            found.push(folder.to_path_buf());
-            return;
-        }
-        if path.is_dir() {
-            roots(&path, found);
-        }
-    }
-}
-
-fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let target = to.join(entry.file_name());
-        if entry.path().is_dir() {
-            copy(&entry.path(), &target);
-        } else {
-            // Read and written: the originals may be read-only, and a copy must not be.
-            std::fs::write(&target, std::fs::read(entry.path()).unwrap()).unwrap();
-        }
-    }
-}
 
 #[tokio::test]
 async fn foreign_sessions_are_listed_paged_and_continued() {
@@ -44,13 +14,12 @@ async fn foreign_sessions_are_listed_paged_and_continued() {
         eprintln!("skipped: ORRERY_SAMPLES names no folder of foreign logs");
         return;
     };
-    let mut found = Vec::new();
-    roots(Path::new(&samples), &mut found);
+    let found = log_roots(Path::new(&samples)).unwrap();
     assert!(!found.is_empty());
     for root in found {
         let folder = tempfile::tempdir().unwrap();
         let sessions = folder.path().join("copied");
-        copy(&root, &sessions);
+        copy_folder(&root, &sessions).unwrap();
         let config = format!("[session]\nroot = {sessions:?}\n");
         let host = TestHost::start(folder.path(), &config).await;
         let rows = host.client.ok("session/list", json!({})).await;

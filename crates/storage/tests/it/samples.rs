@@ -2,6 +2,7 @@
 
 use orrery_session::{SessionLog, SharedEvent, Timestamp, Vocabulary};
 use orrery_storage::Compression;
+use orrery_testkit::folders::{copy_folder, log_roots};
 use std::path::{Path, PathBuf};
 
 use crate::store;
@@ -11,8 +12,7 @@ fn roots() -> Vec<PathBuf> {
         println!("skipped: ORRERY_SAMPLES names no folder of foreign logs");
         return Vec::new();
     };
-    let mut roots = Vec::new();
-    collect(Path::new(&samples), &mut roots);
+    let roots = log_roots(Path::new(&samples)).unwrap();
     assert!(!roots.is_empty(), "ORRERY_SAMPLES holds no log root");
     roots
 }
@@ -32,43 +32,11 @@ pub(crate) fn logs() -> Vec<PathBuf> {
     found
 }
 
-/// A root is a folder that holds project folders.
-fn collect(folder: &Path, roots: &mut Vec<PathBuf>) {
-    let entries: Vec<PathBuf> = std::fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .collect();
-    let is_project = |p: &PathBuf| {
-        let name = p.file_name().and_then(|n| n.to_str()).unwrap_or_default();
-        p.is_dir() && name.len() > 4 && name.starts_with("--") && name.ends_with("--")
-    };
-    if entries.iter().any(is_project) {
-        roots.push(folder.to_owned());
-        return;
-    }
-    for entry in entries.iter().filter(|p| p.is_dir()) {
-        collect(entry, roots);
-    }
-}
-
-fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let target = to.join(entry.file_name());
-        if entry.path().is_dir() {
-            copy(&entry.path(), &target);
-        } else {
-            std::fs::write(&target, std::fs::read(entry.path()).unwrap()).unwrap();
-        }
-    }
-}
-
 #[tokio::test]
 async fn foreign_logs_are_listed_read_whole_and_continued_as_copies() {
     for root in roots() {
         let copied = tempfile::tempdir().unwrap();
-        copy(&root, copied.path());
+        copy_folder(&root, copied.path()).unwrap();
         let store = store(copied.path(), Compression::Zstd);
         let catalogue = store.catalogue().await.unwrap();
         assert!(
