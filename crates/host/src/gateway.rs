@@ -20,6 +20,7 @@ use axum::extract::{Request, State};
 use axum::middleware::{self, Next};
 use axum::response::Response;
 use axum::routing::{get, post};
+use axum::serve::ListenerExt as _;
 use orrery_api::error::ApiError;
 use orrery_session::Timestamp;
 use tokio::net::TcpListener;
@@ -93,6 +94,12 @@ impl<F: Fn(&Gateway) -> &AtomicU64> Drop for Counted<F> {
 pub async fn serve(gateway: Arc<Gateway>, listener: TcpListener) -> std::io::Result<()> {
     let closing = gateway.closing.clone();
     let sockets = gateway.sockets.clone();
+    let listener = listener.tap_io(|stream| {
+        // A token is a small frame: it must not wait for the answer to the one before.
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, "a connection keeps its delay");
+        }
+    });
     axum::serve(listener, router(gateway))
         .with_graceful_shutdown(async move { closing.cancelled().await })
         .await?;

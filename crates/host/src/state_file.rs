@@ -2,7 +2,7 @@
 //!
 //! One small file, versioned, replaced atomically with every change, read once at start.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use orrery_api::workspace::Workspace;
@@ -65,6 +65,7 @@ pub struct StateFile {
 impl StateFile {
     /// Reads the file; an absent one is empty.
     pub fn open(path: PathBuf, fresh_host_id: String) -> Result<Self, StateFileError> {
+        let mut fresh = false;
         let state = match std::fs::read_to_string(&path) {
             Ok(text) => {
                 let malformed = |why| StateFileError::Malformed {
@@ -79,16 +80,23 @@ impl StateFile {
                 }
                 state
             }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => HostState {
-                version: VERSION,
-                workspaces: Vec::new(),
-                archived: Vec::new(),
-                default_model: None,
-                default_model_over: None,
-                host_id: fresh_host_id,
-            },
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                fresh = true;
+                HostState {
+                    version: VERSION,
+                    workspaces: Vec::new(),
+                    archived: Vec::new(),
+                    default_model: None,
+                    default_model_over: None,
+                    host_id: fresh_host_id,
+                }
+            }
             Err(source) => return Err(StateFileError::Io { path, source }),
         };
+        if fresh {
+            // The Host keeps its name from the first start on.
+            write(&path, &state)?;
+        }
         Ok(Self {
             path,
             state: Mutex::new(state),
@@ -109,15 +117,18 @@ impl StateFile {
         let mut next = state.clone();
         let result = change(&mut next);
         if next != *state {
-            let io = |source| StateFileError::Io {
-                path: self.path.clone(),
-                source,
-            };
-            let text = serde_json::to_vec_pretty(&next).map_err(|e| io(e.into()))?;
-            crate::home::replace_file(&self.path, &text)
-                .map_err(|e| io(std::io::Error::other(e.to_string())))?;
+            write(&self.path, &next)?;
             *state = next;
         }
         Ok(result)
     }
+}
+
+fn write(path: &Path, state: &HostState) -> Result<(), StateFileError> {
+    let io = |source| StateFileError::Io {
+        path: path.to_owned(),
+        source,
+    };
+    let text = serde_json::to_vec_pretty(state).map_err(|e| io(e.into()))?;
+    crate::home::replace_file(path, &text).map_err(|e| io(std::io::Error::other(e.to_string())))
 }

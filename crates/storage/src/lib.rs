@@ -32,6 +32,6 @@ pub use catalogue::{Catalogue, CatalogueEntry, Diagnostic, DiagnosticReason};
 pub use error::StorageError;
 pub use index::entry::Facts;
 pub use layout::Compression;
-pub use read::{Revision, StoredLog};
+pub use read::{RawLog, Revision, StoredLog};
 pub use store::{Durability, LogWriter, Opened, SaveState, Store, StoreOptions};
 pub use view::LogView;

@@ -14,7 +14,7 @@ use crate::catalogue_file;
 use crate::disk::Disk;
 use crate::error::StorageError;
 use crate::layout::Compression;
-use crate::read::{StoredLog, read_log};
+use crate::read::{RawLog, StoredLog, read_log, read_raw};
 use crate::view::LogView;
 use crate::writer::{Command, Lives, Slot, Writer};
 
@@ -145,6 +145,16 @@ impl Store {
         blocking(move || {
             let entry = inner.find(&id)?;
             read_log(inner.disk.as_ref(), &entry.path, entry.compression)
+        })
+        .await
+    }
+
+    /// Reads one log's own text, as it lies on disk.
+    pub async fn read_raw(&self, id: &SessionId) -> Result<RawLog, StorageError> {
+        let (inner, id) = (Arc::clone(&self.inner), id.clone());
+        blocking(move || {
+            let entry = inner.find(&id)?;
+            read_raw(inner.disk.as_ref(), &entry.path, entry.compression)
         })
         .await
     }

@@ -13,6 +13,7 @@ use axum::Router;
 use axum::extract::State;
 use axum::response::Response;
 use axum::routing::{get, post};
+use axum::serve::ListenerExt as _;
 use http::{HeaderMap, StatusCode, header};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -102,6 +103,12 @@ impl ModelServer {
             .with_state(Arc::clone(&shared));
         let stop = shared.stop.clone();
         tokio::spawn(async move {
+            let listener = listener.tap_io(|stream| {
+                // Without it the kernel would hold small pieces back.
+                stream
+                    .set_nodelay(true)
+                    .expect("a fresh socket takes the option");
+            });
             let serve = axum::serve(listener, app);
             tokio::select! {
                 () = stop.cancelled() => {}

@@ -265,3 +265,35 @@ async fn a_log_that_was_let_go_can_be_opened_at_once() {
         assert!(again.is_ok(), "round {round}: {:?}", again.err());
     }
 }
+
+#[tokio::test]
+async fn the_raw_text_is_what_lies_on_disk_without_the_torn_tail_of_a_frame() {
+    for compression in Compression::ALL {
+        let home = tempfile::tempdir().unwrap();
+        let store = store(home.path(), compression);
+        let writer = store
+            .create(header("s"), SessionLogOffset::ZERO)
+            .await
+            .unwrap();
+        writer.append(two_turns()[..5].to_vec()).unwrap();
+        writer.flush().await.unwrap();
+        let id = SessionId::new("s").unwrap();
+        let whole = store.read_raw(&id).await.unwrap();
+        assert_eq!(whole.header, header("s"));
+        assert!(
+            whole
+                .content
+                .starts_with(b"{\"type\":\"session\",\"version\":0")
+        );
+        writer.append(two_turns()[5..].to_vec()).unwrap();
+        writer.close().await.unwrap();
+        let path = store.find(&id).await.unwrap().path;
+        let bytes = std::fs::read(&path).unwrap();
+        std::fs::write(&path, &bytes[..bytes.len() - 2]).unwrap();
+        let torn = store.read_raw(&id).await.unwrap().content;
+        match compression {
+            Compression::Zstd => assert_eq!(torn, whole.content),
+            Compression::None => assert_eq!(torn, &bytes[..bytes.len() - 2]),
+        }
+    }
+}
