@@ -3,6 +3,9 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use orrery_api::content::Empty;
+use orrery_api::operations::HostStats;
+use orrery_host::home::Home;
 use orrery_host::{Host, HostOptions};
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
@@ -62,6 +65,7 @@ async fn host(mut context: Context, listen: &Listen, manner: Manner) -> Result<(
     // Before anything is started, so that no signal finds nobody listening.
     let closing = closing_by_signal()?;
     let home = context.home.clone();
+    let other = other_host(&home).await;
     let host = Host::start(HostOptions {
         home: context.home,
         config: context.config,
@@ -75,7 +79,18 @@ async fn host(mut context: Context, listen: &Listen, manner: Manner) -> Result<(
         }
     };
     let url = listening.url();
-    let running = Running::announce(&home, &url)?;
+    let running = match other {
+        // The record names one Host: overwriting it here, and removing it with this one's end,
+        // would hide the Host that was there before.
+        Some(other) => {
+            output::say(&format!(
+                "another Host runs here at {}; `orrery open` goes there",
+                other.url
+            ));
+            None
+        }
+        None => Some(Running::announce(&home, &url)?),
+    };
     let link = listening.launch_url()?;
     let serving = tokio::spawn(listening.serve(closing.clone()));
     let told = tell(&url, &link, manner);
@@ -83,7 +98,9 @@ async fn host(mut context: Context, listen: &Listen, manner: Manner) -> Result<(
         closing.cancel();
     }
     let served = serving.await;
-    running.withdraw(&home);
+    if let Some(running) = running {
+        running.withdraw(&home);
+    }
     let unsaved = host.shutdown().await;
     told?;
     match served {
@@ -94,6 +111,14 @@ async fn host(mut context: Context, listen: &Listen, manner: Manner) -> Result<(
         return Err(Failure::Unsaved(unsaved.join("; ")));
     }
     Ok(())
+}
+
+/// The Host that runs on this home already. It has to know the token: after a crash something else
+/// may answer at the address that was written down.
+async fn other_host(home: &Home) -> Option<Running> {
+    let running = Running::find(home).await?;
+    let asked = running.call::<HostStats>(home, &Empty {}).await;
+    asked.is_ok().then_some(running)
 }
 
 fn tell(url: &str, link: &str, manner: Manner) -> Result<(), Failure> {

@@ -87,6 +87,22 @@ fn its_page_can_be_opened_as_often_as_wanted() {
 }
 
 #[test]
+fn a_second_one_on_the_same_home_does_not_hide_the_first() {
+    let place = Place::new();
+    let first = Server::start(&place, &["serve", "--port", "0"]);
+    let second = Server::start(&place, &["serve", "--port", "0"]);
+    let opens_the_first = || {
+        let link = place.run(&["open", "--no-open"]).exits(0).out;
+        assert!(link.starts_with(&first.url), "{link}");
+    };
+    opens_the_first();
+    assert_eq!(second.end().0, Some(0));
+    opens_the_first();
+    assert_eq!(first.end().0, Some(0));
+    place.run(&["open", "--no-open"]).exits(1);
+}
+
+#[test]
 fn a_port_that_is_taken_is_told_with_what_to_do() {
     let place = Place::new();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
