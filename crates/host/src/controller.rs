@@ -90,6 +90,8 @@ pub struct ControllerSettings {
     pub approvals: ApprovalPolicy,
     /// The model of the configuration.
     pub default_model: ModelSelection,
+    /// The model that this process was told to use for new sessions.
+    pub model: Option<ModelSelection>,
     /// How long an idle session stays live.
     pub idle_detach: Duration,
     /// How many cold logs are read at once.

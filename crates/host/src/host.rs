@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::config::{Approval, Config, Provider};
+use crate::config::{Approval, Config, ModelRef, Provider};
 use crate::controller::{Controller, ControllerParts, ControllerSettings};
 use crate::gateway::auth::{Auth, NoRandomness, random_token};
 use crate::gateway::trust::TrustedHosts;
@@ -72,6 +72,9 @@ pub struct HostOptions {
     pub config: Config,
     /// The folder of sessions that name none.
     pub default_cwd: PathBuf,
+    /// The model of new sessions as long as this Host runs, over whatever the configuration says
+    /// and a person chose before. Never saved.
+    pub model: Option<ModelRef>,
 }
 
 /// A running Host, not yet listening.
@@ -103,7 +106,6 @@ impl Host {
             },
         )?;
         let state = StateFile::open(home.host_file(), ids.uuid())?;
-        let default = config.default_model();
         let controller = Controller::new(ControllerParts {
             store,
             state,
@@ -118,11 +120,8 @@ impl Host {
                     Approval::Ask => ApprovalPolicy::Ask,
                     Approval::Never => ApprovalPolicy::Never,
                 },
-                default_model: ModelSelection {
-                    provider: default.provider().to_owned(),
-                    model: default.model().to_owned(),
-                    reasoning_effort: None,
-                },
+                default_model: selection(&config.default_model()),
+                model: options.model.as_ref().map(selection),
                 idle_detach: config.session.idle_detach(),
                 cold_read_concurrency: config.session.cold_read_concurrency,
                 retry: RetryPolicy::default(),
@@ -215,6 +214,14 @@ impl Listening {
         let served = gateway::serve(gateway, listener).await;
         watcher.abort();
         served.map_err(HostError::Serve)
+    }
+}
+
+fn selection(model: &ModelRef) -> ModelSelection {
+    ModelSelection {
+        provider: model.provider().to_owned(),
+        model: model.model().to_owned(),
+        reasoning_effort: None,
     }
 }
 

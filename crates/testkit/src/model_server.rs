@@ -104,10 +104,8 @@ impl ModelServer {
         let stop = shared.stop.clone();
         tokio::spawn(async move {
             let listener = listener.tap_io(|stream| {
-                // Without it the kernel would hold small pieces back.
-                stream
-                    .set_nodelay(true)
-                    .expect("a fresh socket takes the option");
+                // Without it the kernel would hold small pieces back, which only costs time.
+                stream.set_nodelay(true).unwrap_or_default();
             });
             let serve = axum::serve(listener, app);
             tokio::select! {

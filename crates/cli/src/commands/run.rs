@@ -48,16 +48,15 @@ pub(super) async fn run(mut context: Context, run: args::Run) -> Result<(), Fail
     if let Some(preset) = run.permission {
         context.config.permissions.preset = preset.into();
     }
-    // For a new session the model is as if configured: choosing it for one task must not make it
-    // the choice of every later session.
-    if let (Some(model), None) = (&run.model, &run.session) {
-        context.config.default_model = Some(model.clone());
-    }
+    // For a new session the Host is told the model and nothing is saved: choosing it for one task
+    // must not make it the choice of every later session.
+    let model = run.model.clone().filter(|_| run.session.is_none());
     context.prepare()?;
     let host = Host::start(HostOptions {
         home: context.home,
         config: context.config,
         default_cwd: PathBuf::from("/"),
+        model,
     })?;
     let task = Task {
         controller: host.controller(),

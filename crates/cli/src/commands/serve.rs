@@ -70,6 +70,7 @@ async fn host(mut context: Context, listen: &Listen, manner: Manner) -> Result<(
         home: context.home,
         config: context.config,
         default_cwd: default_cwd(),
+        model: None,
     })?;
     let listening = match host.listen(address).await {
         Ok(listening) => listening,

@@ -32,6 +32,7 @@ pub(super) async fn sessions(context: Context, sessions: Sessions) -> Result<(),
         home: context.home,
         config: context.config,
         default_cwd: PathBuf::from("/"),
+        model: None,
     })?;
     let done = match sessions {
         Sessions::List(asked) => list(host.controller(), &asked).await,

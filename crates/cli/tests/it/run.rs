@@ -162,6 +162,35 @@ async fn choosing_a_model_for_one_task_changes_nothing_for_the_next() {
     assert!(out.contains("offline demo"), "{out}");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn the_model_of_a_task_is_used_even_when_another_was_chosen_over_the_configured_one() {
+    let server = ModelServer::start().await.unwrap();
+    server.push(Reply::say("from the server"));
+    server.push(Reply::say("and again"));
+    let place = Place::new();
+    place.configure(&provider(&server, ""));
+    let place = std::sync::Arc::new(place);
+    let run = |arguments: &'static [&'static str]| {
+        let place = std::sync::Arc::clone(&place);
+        tokio::task::spawn_blocking(move || place.run(arguments).exits(0).out)
+    };
+    let out = run(&["run", "hi"]).await.unwrap();
+    assert_eq!(out, "from the server\n");
+    // Choosing for a session that is there is a choice for later ones too, as in the page.
+    let out = run(&[
+        "run",
+        "--session",
+        "session-",
+        "--model",
+        "offline/demo",
+        "hello",
+    ]);
+    let out = out.await.unwrap();
+    assert!(out.contains("configure a provider"), "{out}");
+    let out = run(&["run", "--model", "local/test", "hi"]).await.unwrap();
+    assert_eq!(out, "and again\n");
+}
+
 #[test]
 fn an_interrupt_stops_the_turn_and_keeps_what_was_said() {
     let place = Place::new();

@@ -108,9 +108,13 @@ impl Controller {
         })
     }
 
-    /// The model of sessions that never chose one: what a person chose last, as long as the
-    /// configuration says what it said then and the provider is still there.
+    /// The model of sessions that never chose one: what this process was told, otherwise what a
+    /// person chose last, as long as the configuration says what it said then and the provider is
+    /// still there.
     pub(super) fn default_model(&self) -> ModelSelection {
+        if let Some(told) = &self.inner.settings.model {
+            return told.clone();
+        }
         let configured = &self.inner.settings.default_model;
         let state = self.inner.state.get();
         let unchanged = state.default_model_over.as_deref() == Some(&name_of(configured));

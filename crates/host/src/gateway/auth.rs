@@ -116,7 +116,10 @@ impl Auth {
     /// Who is calling, if they may.
     pub fn check(&self, headers: &HeaderMap) -> Option<Credential> {
         if let Some(value) = headers.get(header::AUTHORIZATION) {
-            let token = value.to_str().ok()?.strip_prefix("Bearer ")?;
+            let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
+            if !scheme.eq_ignore_ascii_case("bearer") {
+                return None;
+            }
             let same: bool = digest(token.trim()).ct_eq(&self.bearer).into();
             return same.then_some(Credential::Bearer);
         }
@@ -214,10 +217,9 @@ mod tests {
     fn programs_show_the_token_and_nothing_else_will_do() {
         let auth = Auth::new("program", b"secret".to_vec(), Arc::new(Bent::default()));
         let with = |value: &str| headers(&[(header::AUTHORIZATION, value)]);
-        assert_eq!(
-            auth.check(&with("Bearer program")),
-            Some(Credential::Bearer)
-        );
+        for good in ["Bearer program", "bearer program"] {
+            assert_eq!(auth.check(&with(good)), Some(Credential::Bearer));
+        }
         for bad in ["Bearer other", "Bearer", "program", "Basic program"] {
             assert_eq!(auth.check(&with(bad)), None);
         }

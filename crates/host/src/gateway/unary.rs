@@ -87,6 +87,12 @@ async fn read_body(request: Request) -> Result<Bytes, ApiError> {
 
 /// Reads a request as its type; a field that nobody knows is refused by name.
 pub(super) fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
+    // A list would be read as the fields in their order, whatever they are called.
+    let first = body.iter().find(|byte| !byte.is_ascii_whitespace());
+    if first.is_some_and(|byte| *byte != b'{') {
+        let message = "the request must be a JSON object";
+        return Err(ApiError::new(ErrorCode::BadRequest, message));
+    }
     serde_json::from_slice(body).map_err(|error| {
         let message = error.to_string();
         let named = message

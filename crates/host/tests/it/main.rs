@@ -39,6 +39,7 @@ impl TestHost {
             home: home.clone(),
             config,
             default_cwd: folder.to_path_buf(),
+            model: None,
         };
         let host = Host::start(options).unwrap();
         let listening = host.listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
