@@ -1,9 +1,10 @@
 import { renderToStaticMarkup } from "react-dom/server";
 import { describe, expect, it } from "vitest";
-import { ago, amount, duration, relative, tilde, untilde } from "../src/lib/format";
+import { ago, amount, duration, relative, tilde, untilde, visible } from "../src/lib/format";
 import { permissionOf } from "../src/lib/permission";
+import type { ToolNode } from "../src/transcript/model";
 import { Markdown } from "../src/views/markdown";
-import { plain } from "../src/views/tool-body";
+import { describe as describeCall, plain } from "../src/views/tool-body";
 
 const html = (text: string) => renderToStaticMarkup(<Markdown text={text} />);
 
@@ -45,6 +46,25 @@ describe("words", () => {
     );
     expect([400, 9_960, 61_000].map(duration)).toEqual(["0.4s", "10s", "1m 01s"]);
     expect([950, 1234, 34_000, 1_500_000].map(amount)).toEqual(["950", "1.2k", "34k", "1.5M"]);
+  });
+
+  it("spell out what would turn or hide what is read", () => {
+    expect(visible("a\u202eb\tc\n\u0007")).toBe("a\\u{202e}b\tc\n\\u{7}");
+  });
+
+  it("claim no change of a call that failed", () => {
+    const node = {
+      name: "edit",
+      state: "failed",
+      meta: {},
+    } as unknown as ToolNode;
+    const args = { path: "a.md", old_string: "a", new_string: "b" };
+    const failed = describeCall(node, args, undefined);
+    expect([failed.verb, failed.note]).toEqual(["Edit", undefined]);
+    const done = describeCall({ ...node, state: "done" }, args, undefined);
+    expect([done.verb, done.note]).toEqual(["Edited", "+1 −1"]);
+    const ran = describeCall({ ...node, name: "bash" }, { command: "false" }, undefined);
+    expect(ran.verb).toBe("Ran");
   });
 
   it("shorten paths", () => {

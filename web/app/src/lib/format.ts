@@ -50,3 +50,9 @@ export function untilde(path: string, home: string | undefined): string {
 export function relative(path: string, cwd: string | undefined): string {
   return cwd && path.startsWith(`${cwd}/`) ? path.slice(cwd.length + 1) : path;
 }
+
+/** The text with everything spelled out that hides or turns the order of what is read. */
+export function visible(text: string): string {
+  const steers = /[^\P{Cc}\t\n\r]|[\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
+  return text.replace(steers, (c) => `\\u{${c.charCodeAt(0).toString(16)}}`);
+}

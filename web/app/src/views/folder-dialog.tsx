@@ -18,14 +18,15 @@ export function FolderDialog({ onClose, onChosen }: FolderDialogProps): ReactNod
   const [error, setError] = useState<RemoteError | null>(null);
   const [busy, setBusy] = useState(false);
   const [filter, setFilter] = useState("");
-  const [typing, setTyping] = useState(false);
+  /** The path as far as it is typed; `null` while the crumbs are shown. */
+  const [typed, setTyped] = useState<string | null>(null);
   const [hidden, setHidden] = useState(false);
   const asked = useRef(0);
   const filterBox = useRef<HTMLInputElement>(null);
 
   const open = useCallback(
-    async (typed: string | undefined) => {
-      const path = typed === undefined ? undefined : untilde(typed, connection.lastReady?.home);
+    async (asPath: string | undefined) => {
+      const path = asPath === undefined ? undefined : untilde(asPath, connection.lastReady?.home);
       const mine = ++asked.current;
       setError(null);
       try {
@@ -33,7 +34,7 @@ export function FolderDialog({ onClose, onChosen }: FolderDialogProps): ReactNod
         if (mine !== asked.current) return;
         setListing(next);
         setFilter("");
-        setTyping(false);
+        setTyped(null);
         filterBox.current?.focus();
       } catch (thrown) {
         if (mine === asked.current) setError(asRemoteError(thrown));
@@ -45,10 +46,12 @@ export function FolderDialog({ onClose, onChosen }: FolderDialogProps): ReactNod
 
   const choose = async () => {
     if (!listing || busy) return;
+    const wish = typed?.trim();
+    const path = wish ? untilde(wish, connection.lastReady?.home) : listing.path;
     setBusy(true);
     setError(null);
     try {
-      const { workspace } = await call("workspace/add", { path: listing.path });
+      const { workspace } = await call("workspace/add", { path });
       announceWorkspaces();
       onChosen(workspace);
     } catch (thrown) {
@@ -66,19 +69,20 @@ export function FolderDialog({ onClose, onChosen }: FolderDialogProps): ReactNod
   return (
     <Dialog title="Add a folder" onClose={onClose} testId="folder-dialog" className="folder-dialog">
       <div className="path-bar">
-        {typing || !listing ? (
+        {typed !== null || !listing ? (
           <form
             className="path-form"
             onSubmit={(event) => {
               event.preventDefault();
-              const value = new FormData(event.currentTarget).get("path");
-              if (typeof value === "string" && value.trim()) void open(value.trim());
+              const path = typed?.trim();
+              if (path) void open(path);
             }}
           >
             <input
               name="path"
               className="text-input"
-              defaultValue={listing?.path ?? "~"}
+              value={typed ?? ""}
+              onChange={(event) => setTyped(event.target.value)}
               aria-label="Folder path"
               data-testid="folder-path"
               autoFocus
@@ -94,7 +98,7 @@ export function FolderDialog({ onClose, onChosen }: FolderDialogProps): ReactNod
             <IconButton
               icon="pencil"
               label="Type a path"
-              onClick={() => setTyping(true)}
+              onClick={() => setTyped(listing.path)}
               testId="folder-edit-path"
             />
           </>
@@ -163,8 +167,8 @@ export function FolderDialog({ onClose, onChosen }: FolderDialogProps): ReactNod
         )}
       </ul>
       <footer className="dialog-foot">
-        <span className="chosen-path" title={listing?.path}>
-          <bdi>{listing?.path ?? ""}</bdi>
+        <span className="chosen-path" title={typed ?? listing?.path}>
+          <bdi>{typed ?? listing?.path ?? ""}</bdi>
         </span>
         <button type="button" className="button" onClick={onClose}>
           Cancel

@@ -2,6 +2,7 @@
 import type { Interaction, InteractionOutcome, Question, QuestionAnswer } from "@orrery/client";
 import { asRemoteError, type RemoteError } from "@orrery/client";
 import { type ReactNode, useState } from "react";
+import { visible } from "../lib/format";
 import { useClient } from "../lib/hooks";
 import { parseArgs, text } from "../transcript/content";
 import type { ToolNode } from "../transcript/model";
@@ -101,11 +102,11 @@ function Approval({ toolName, reason, node, busy, onAnswer }: ApprovalProps): Re
       <header className="interaction-head">
         <Icon name="lock" size={16} />
         <strong>Allow {toolName === "bash" ? "this command" : `“${toolName}”`}?</strong>
-        {reason && !(node && toolName === "bash") && <span>{reason}</span>}
+        {reason && !(node && toolName === "bash") && <span>{visible(reason)}</span>}
       </header>
       {node && (
         <div className="interaction-call">
-          {path && <p className="interaction-path">{path}</p>}
+          {path && <p className="interaction-path">{visible(path)}</p>}
           <CallBody node={node} args={args} diff={diffOf(node, args)} />
         </div>
       )}

@@ -1,6 +1,6 @@
 /** The words and the inside of a tool card, by tool. Whatever has another shape is shown as JSON. */
 import { type ReactNode, useState } from "react";
-import { relative } from "../lib/format";
+import { relative, visible } from "../lib/format";
 import { type Fields, number, text } from "../transcript/content";
 import type { ToolNode } from "../transcript/model";
 import { CopyButton } from "./controls";
@@ -22,10 +22,12 @@ export function describe(
   waiting = false,
 ): Description {
   const path = text(node.meta.path) ?? text(args.path) ?? text(args.file_path) ?? text(args.file);
-  const place = path === undefined ? "" : relative(path, cwd);
-  const refused = node.approval?.outcome === "rejected";
+  const place = path === undefined ? "" : visible(relative(path, cwd));
+  // A command that failed did run; any other call that failed changed and found nothing.
+  const undone =
+    node.approval?.outcome === "rejected" || (node.state === "failed" && node.name !== "bash");
   const word = (now: string, then: string, wish: string) => {
-    if (waiting || refused) return wish;
+    if (waiting || undone) return wish;
     return node.state === "running" ? now : then;
   };
   switch (node.name) {
@@ -47,24 +49,24 @@ export function describe(
         icon: "edit",
         verb: word("Writing", "Wrote", "Write"),
         target: place,
-        note: diffStat(node, args),
+        note: undone ? undefined : diffStat(node, args),
       };
     case "edit":
       return {
         icon: "edit",
         verb: word("Editing", "Edited", "Edit"),
         target: place,
-        note: diffStat(node, args),
+        note: undone ? undefined : diffStat(node, args),
       };
     case "glob":
       return {
         icon: "glob",
         verb: word("Finding", "Found", "Find"),
-        target: text(args.pattern) ?? place,
+        target: visible(text(args.pattern) ?? place),
       };
     case "grep": {
       const where = place ? ` in ${place}` : "";
-      const target = `${text(args.pattern) ?? ""}${where}`;
+      const target = `${visible(text(args.pattern) ?? "")}${where}`;
       return { icon: "search", verb: word("Searching", "Searched", "Search"), target };
     }
     case "bash": {
@@ -74,12 +76,12 @@ export function describe(
       return {
         icon: "terminal",
         verb: word("Running", "Ran", "Run"),
-        target: firstLine(command),
+        target: visible(firstLine(command)),
         note,
       };
     }
     default:
-      return { icon: "bolt", verb: node.name, target: firstLine(summary(args)) };
+      return { icon: "bolt", verb: node.name, target: visible(firstLine(summary(args))) };
   }
 }
 
@@ -105,8 +107,9 @@ export function CallBody(props: {
   if (diff !== undefined) {
     return (
       <>
-        <Diff diff={diff} />
         {failed && <Output text={output} />}
+        {failed && <p className="tool-hint">This change was asked for and not made:</p>}
+        <Diff diff={diff} />
       </>
     );
   }
@@ -118,7 +121,7 @@ export function CallBody(props: {
           <div className="command">
             <pre>
               <span className="prompt">$ </span>
-              <Highlighted code={command} lang="bash" ready={node.state !== "running"} />
+              <Highlighted code={visible(command)} lang="bash" ready={node.state !== "running"} />
             </pre>
             <CopyButton text={command} label="Copy command" />
           </div>
@@ -129,7 +132,7 @@ export function CallBody(props: {
     }
     case "write": {
       const content = text(args.content);
-      return <Output text={failed || content === undefined ? output : content} />;
+      return <Output text={failed || content === undefined ? output : visible(content)} />;
     }
     case "list":
     case "read":
@@ -139,7 +142,7 @@ export function CallBody(props: {
     default:
       return (
         <>
-          {node.args && node.args !== "{}" && <Output text={pretty(node.args)} />}
+          {node.args && node.args !== "{}" && <Output text={visible(pretty(node.args))} />}
           <Output text={pretty(output)} />
         </>
       );
@@ -175,7 +178,7 @@ function Diff({ diff }: { diff: string }): ReactNode {
       {shown.map((line, index) => (
         <div key={index} className={lineClass(line)}>
           <span className="diff-mark">{line.startsWith("@@") ? "" : line.slice(0, 1)}</span>
-          <span>{line.startsWith("@@") ? line : line.slice(1) || " "}</span>
+          <span>{line.startsWith("@@") ? line : visible(line.slice(1)) || " "}</span>
         </div>
       ))}
       {shown.length < lines.length && (
