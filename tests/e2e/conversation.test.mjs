@@ -88,7 +88,10 @@ test("a person works with the offline model in a folder of theirs", async (t) =>
 
   const before = await page.locator(id("message-user")).count();
   await page.reload();
-  await page.locator(id("message-user")).nth(before - 1).waitFor();
+  await page
+    .locator(id("message-user"))
+    .nth(before - 1)
+    .waitFor();
   assert.equal(await page.locator(id("message-user")).count(), before);
   await picture(page, "08-reloaded");
   assert.deepEqual(errors, []);
@@ -104,7 +107,10 @@ test("a Host that is killed in the middle of a turn comes back with everything",
   await page.locator(id("sidebar")).waitFor();
   await pick(page, path, false);
   await say(page, "read README.md");
-  await page.locator(id("stop")).waitFor({ state: "visible" }).catch(() => {});
+  await page
+    .locator(id("stop"))
+    .waitFor({ state: "visible" })
+    .catch(() => {});
   await idle(page);
   await say(page, "count slowly to 500");
   await page.getByText("15", { exact: false }).first().waitFor();
@@ -116,7 +122,10 @@ test("a Host that is killed in the middle of a turn comes back with everything",
   await picture(page, "09-connection-lost");
 
   const second = await startHost(t, home, { cwd: path, port });
-  await page.getByText(/interrupted/i).first().waitFor();
+  await page
+    .getByText(/interrupted/i)
+    .first()
+    .waitFor();
   await picture(page, "10-interrupted-dark");
   await say(page, "list src");
   await page.getByText("lamp.js", { exact: false }).first().waitFor();

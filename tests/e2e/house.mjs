@@ -12,7 +12,7 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 
 const root = process.env.ORRERY_ROOT ?? fileURLToPath(new URL("../../", import.meta.url));
-const binary = process.env.ORRERY_BIN ?? join(root, "target/debug/orrery");
+export const program = process.env.ORRERY_BIN ?? join(root, "target/debug/orrery");
 const modelServer = process.env.ORRERY_MODEL_SERVER ?? join(root, "target/debug/model-server");
 const browserPath = process.env.ORRERY_BROWSER ?? "/usr/bin/chromium";
 const pictures = join(root, "tests/e2e/out");
@@ -45,7 +45,7 @@ async function line(child, stream, wanted) {
 /** Starts a Host on a home folder; `link` signs a browser in once. */
 export async function startHost(t, home, options = {}) {
   const args = ["--home", home, "serve", "--port", String(options.port ?? 0)];
-  const child = spawn(binary, args, {
+  const child = spawn(program, args, {
     cwd: options.cwd ?? home,
     stdio: ["ignore", "pipe", "pipe"],
     env: { ...process.env, ORRERY_HOME: "" },
