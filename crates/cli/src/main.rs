@@ -9,6 +9,7 @@
 mod args;
 mod commands;
 mod context;
+mod memory;
 mod output;
 mod report;
 mod running;
@@ -21,6 +22,7 @@ use clap::Parser as _;
 use crate::args::Arguments;
 
 fn main() -> ExitCode {
+    memory::share();
     let arguments = Arguments::parse();
     match commands::dispatch(arguments) {
         Ok(()) => ExitCode::SUCCESS,
