@@ -3,11 +3,10 @@
 //! State: for each of the newest 10,000 request ids the message that it became and a digest of its
 //! content. Host-only. Events: `agent/inbox/spliced` and `user/message` of the own suffix.
 
-use std::collections::{BTreeMap, VecDeque};
-
 use orrery_projection::Unit;
 use orrery_session::payload::InboxSpliced;
 use orrery_session::{Event, EventType, Json, MessageId, SessionHeader, SessionLogOffset};
+use rpds::{QueueSync, RedBlackTreeMapSync};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -30,13 +29,13 @@ pub struct PromptRecord {
     pub digest: String,
 }
 
-/// The accepted prompts.
+/// The accepted prompts; a copy shares all but what is changed.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PromptIdsState {
     inherited: SessionLogOffset,
     /// Oldest first.
-    order: VecDeque<String>,
-    records: BTreeMap<String, PromptRecord>,
+    order: QueueSync<String>,
+    records: RedBlackTreeMapSync<String, PromptRecord>,
 }
 
 impl PromptIdsState {
@@ -70,8 +69,8 @@ impl Unit for PromptIdsUnit {
     fn init(&self, _: &SessionHeader, inherited: SessionLogOffset) -> PromptIdsState {
         PromptIdsState {
             inherited,
-            order: VecDeque::new(),
-            records: BTreeMap::new(),
+            order: QueueSync::new_sync(),
+            records: RedBlackTreeMapSync::new_sync(),
         }
     }
 
@@ -94,12 +93,13 @@ impl Unit for PromptIdsUnit {
         }
         let mut next = state.clone();
         for (id, record) in new {
-            next.order.push_back(id.clone());
-            next.records.insert(id, record);
+            next.order.enqueue_mut(id.clone());
+            next.records.insert_mut(id, record);
             if next.order.len() > REMEMBERED
-                && let Some(oldest) = next.order.pop_front()
+                && let Some(oldest) = next.order.peek().cloned()
             {
-                next.records.remove(&oldest);
+                next.order.dequeue_mut();
+                next.records.remove_mut(&oldest);
             }
         }
         Some(next)
@@ -126,4 +126,36 @@ fn record(message: &Json) -> Option<(String, PromptRecord)> {
             digest,
         },
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_ten_thousand_prompts_are_remembered_and_a_state_costs_what_it_adds() {
+        let mut state = PromptIdsState {
+            inherited: SessionLogOffset::ZERO,
+            order: QueueSync::new_sync(),
+            records: RedBlackTreeMapSync::new_sync(),
+        };
+        // A whole copy for every prompt would be ten thousand times ten thousand entries.
+        for n in 0..=REMEMBERED {
+            let text = format!(
+                r#"{{"type":"user/message","seq":{n},"time":0,"data":{{"role":"user","content":[{{"type":"text","text":"{n}"}}],"source":{{"kind":"user","rpcId":"r{n}"}},"id":"m{n}"}},"surfaceOp":"append"}}"#
+            );
+            let event = Event::from_json(&text).unwrap();
+            state = PromptIdsUnit.apply(&state, &event).unwrap();
+        }
+        assert!(state.get("r0").is_none());
+        for n in [1, REMEMBERED] {
+            let id = format!("m{n}");
+            let found = state.get(&format!("r{n}")).unwrap();
+            assert_eq!(found.message_id, MessageId::new(&id).unwrap());
+        }
+        let text = serde_json::to_string(&state).unwrap();
+        let again: PromptIdsState = serde_json::from_str(&text).unwrap();
+        assert_eq!(again.order, state.order);
+        assert_eq!(again.get("r9"), state.get("r9"));
+    }
 }
