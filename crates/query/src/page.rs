@@ -84,7 +84,8 @@ pub fn tail_page_of(
         pieces: Vec::new(),
     };
     if search.take(at_hand.to_vec()).is_continue() {
-        view.backwards(|mut piece| {
+        let unread = held_from.map_or(end, |held_from| end.min(held_from));
+        view.backwards(unread, |mut piece| {
             if let Some(held_from) = held_from {
                 piece.retain(|event| event.seq().offset_before() < held_from);
             }

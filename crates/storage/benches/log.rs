@@ -158,7 +158,7 @@ async fn main() {
             let started = Instant::now();
             let view = store.view(&id).await.unwrap();
             let mut kept = 0;
-            view.backwards(|piece| {
+            view.backwards(view.end(), |piece| {
                 kept += piece.len();
                 if kept > 600 {
                     ControlFlow::Break(())

@@ -214,19 +214,22 @@ impl LogView {
         Ok(events)
     }
 
-    /// Calls `visit` with pieces of the log from its end backwards, each in order, until it says
-    /// that it has enough. The first piece is the tail that lies in no whole frame.
+    /// Calls `visit` with the pieces of the log that begin before `end`, from the last backwards,
+    /// each whole and in order, until it says that it has enough. The first piece is the tail that
+    /// lies in no whole frame, wherever `end` is.
     ///
     /// # Errors
     /// When a needed frame is damaged.
     pub fn backwards(
         &self,
+        end: SessionLogOffset,
         mut visit: impl FnMut(Vec<SharedEvent>) -> std::ops::ControlFlow<()>,
     ) -> Result<(), StorageError> {
         if visit(self.tail.clone()).is_break() {
             return Ok(());
         }
-        for frame in (0..self.index.frame_count()).rev() {
+        let frames = self.index.frames_between(SessionLogOffset::ZERO, end);
+        for frame in frames.rev() {
             if visit(self.frame(frame)?).is_break() {
                 return Ok(());
             }

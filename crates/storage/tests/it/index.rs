@@ -78,12 +78,23 @@ fn check(view: &LogView, truth: &[SharedEvent]) {
         assert_eq!(view.events_of(&types).unwrap(), expected);
     }
     let mut pieces = Vec::new();
-    view.backwards(|piece| {
+    view.backwards(view.end(), |piece| {
         pieces.insert(0, piece);
         ControlFlow::Continue(())
     })
     .unwrap();
     assert_eq!(pieces.concat(), truth);
+    let mut before = Vec::new();
+    view.backwards(offset(9), |piece| {
+        before.insert(0, piece);
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    before.pop();
+    let last = before.last().map(|piece| piece[0].seq().offset_before());
+    assert!(last.is_none_or(|last| last < offset(9)));
+    let read = before.concat();
+    assert_eq!(read, truth[..read.len()]);
     let facts = view.facts();
     let messages = truth
         .iter()
