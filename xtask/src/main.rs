@@ -31,7 +31,8 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let mut steps = Steps::start();
     let result = match words.as_slice() {
-        ["run", rest @ ..] => run::run(&mut steps, rest),
+        // As with `cargo run`, a `--` may stand before what is for the program.
+        ["run", "--", rest @ ..] | ["run", rest @ ..] => run::run(&mut steps, rest),
         ["test"] => test::test(&mut steps),
         ["check"] => check::check(&mut steps),
         ["generate"] => generate::generate(false),
