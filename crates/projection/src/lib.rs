@@ -11,6 +11,7 @@
 //! Start reading at [`unit`].
 
 pub mod cells;
+pub mod checkpoint;
 pub mod registry;
 pub mod unit;
 pub mod units;

@@ -8,6 +8,7 @@
 
 pub mod observe;
 pub mod page;
+pub mod search;
 
 pub use observe::{Observation, Observations, QueryError, Wanted, fold};
 pub use page::{Page, tail_page_of};
