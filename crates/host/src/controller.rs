@@ -26,7 +26,7 @@ use orrery_agent::units::AgentPresetUnit;
 use orrery_agent::{ActorDeps, Preset, RetryPolicy, SessionHandle, Tool};
 use orrery_api::error::{ApiError, ErrorCode};
 use orrery_llm::Adapters;
-use orrery_projection::{Cells, Registry};
+use orrery_projection::{Cells, Registration, Registry};
 use orrery_query::page::tail_page;
 use orrery_query::{Observation, Observations, Page, Wanted, tail_page_of};
 use orrery_session::payload::{ApprovalPolicy, ModelSelection, SandboxMode};
@@ -111,6 +111,8 @@ struct Inner {
     store: Store,
     state: StateFile,
     registry: Arc<Registry>,
+    /// Keeps the units registered.
+    _registrations: Vec<Registration>,
     observations: Observations,
     adapters: Arc<Adapters>,
     tools: Arc<[Arc<dyn Tool>]>,
@@ -161,14 +163,15 @@ impl Controller {
             ids,
             settings,
         } = parts;
-        let mut registry = Registry::default();
-        orrery_agent::units::register(&mut registry)?;
+        let registry = Registry::default();
+        let registrations = orrery_agent::units::register(&registry)?;
         let registry = Arc::new(registry);
         let observations = Observations::new(store.clone(), Arc::clone(&registry), WANTED);
         let inner = Inner {
             store,
             state,
             registry,
+            _registrations: registrations,
             observations,
             adapters: Arc::new(adapters),
             tools: tools.into(),

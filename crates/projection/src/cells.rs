@@ -1,7 +1,12 @@
-//! The current values of one session: one cell for each unit, driven event by event.
+//! The current values of one session: one cell for each unit, driven event by event
+//! (`subagent.md` 1.4).
 //!
 //! The same cells serve a live session, driven by its append path, and a cold one, fed from its
-//! log.
+//! log, from its first event or from where a checkpoint stands ([`restore`]).
+
+pub mod restore;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -39,12 +44,67 @@ struct Cell {
     unit: Arc<dyn ErasedUnit>,
     /// `None` once the unit has panicked on this session.
     state: Option<ErasedState>,
+    /// The last event that is folded in.
+    observed: SessionSeqCursor,
+}
+
+impl Cell {
+    fn new(unit: Arc<dyn ErasedUnit>, header: &SessionHeader, inherited: SessionLogOffset) -> Self {
+        // A unit that panics here has no value from the start.
+        let state = catch_unwind(AssertUnwindSafe(|| unit.init(header, inherited))).ok();
+        Self {
+            unit,
+            state,
+            observed: SessionSeqCursor::START,
+        }
+    }
+
+    /// Folds an event in; gives the states before and after when it changed something.
+    fn apply(&mut self, event: &Event, session: &str) -> Option<(ErasedState, ErasedState)> {
+        if !self.unit.event_types().contains(event.event_type()) {
+            return None;
+        }
+        let before = Arc::clone(self.state.as_ref()?);
+        let unit = &self.unit;
+        match catch_unwind(AssertUnwindSafe(|| unit.apply(&before, event))) {
+            Ok(None) => None,
+            Ok(Some(after)) => {
+                self.state = Some(Arc::clone(&after));
+                Some((before, after))
+            }
+            Err(_panic) => {
+                self.poison(session, event.seq());
+                None
+            }
+        }
+    }
+
+    /// Reported once: a poisoned cell is never driven again.
+    fn poison(&mut self, session: &str, seq: SessionSeq) {
+        tracing::error!(
+            session,
+            unit = self.unit.key(),
+            seq = seq.get(),
+            "projection unit panicked; its value is dropped for this session"
+        );
+        self.state = None;
+    }
+
+    fn view(&self) -> Option<Json> {
+        let state = self.state.as_ref()?;
+        catch_unwind(AssertUnwindSafe(|| self.unit.view(state)))
+            .ok()
+            .flatten()
+    }
 }
 
 /// One session's cells.
 #[derive(Debug)]
 pub struct Cells {
     session: String,
+    registry: Registry,
+    /// The state of the registry that the cells are in step with.
+    generation: u64,
     cells: Vec<Cell>,
     observed: SessionSeqCursor,
 }
@@ -52,7 +112,7 @@ pub struct Cells {
 impl Cells {
     /// Cells of all registered units, before any event.
     pub fn new(registry: &Registry, header: &SessionHeader, inherited: SessionLogOffset) -> Self {
-        Self::of_units(registry.units(), header, inherited)
+        Self::of_units(registry, registry.units(), header, inherited)
     }
 
     /// Cells of the units with these keys only.
@@ -62,24 +122,25 @@ impl Cells {
         header: &SessionHeader,
         inherited: SessionLogOffset,
     ) -> Self {
-        let units = registry.units().filter(|unit| keys.contains(&unit.key()));
-        Self::of_units(units, header, inherited)
+        let mut units = registry.units();
+        units.retain(|unit| keys.contains(&unit.key()));
+        Self::of_units(registry, units, header, inherited)
     }
 
-    fn of_units<'a>(
-        units: impl Iterator<Item = &'a Arc<dyn ErasedUnit>>,
+    fn of_units(
+        registry: &Registry,
+        units: Vec<Arc<dyn ErasedUnit>>,
         header: &SessionHeader,
         inherited: SessionLogOffset,
     ) -> Self {
-        let cells = units
-            .map(|unit| Cell {
-                unit: Arc::clone(unit),
-                state: Some(unit.init(header, inherited)),
-            })
-            .collect();
         Self {
             session: header.id.to_string(),
-            cells,
+            registry: registry.clone(),
+            generation: registry.generation(),
+            cells: units
+                .into_iter()
+                .map(|unit| Cell::new(unit, header, inherited))
+                .collect(),
             observed: SessionSeqCursor::START,
         }
     }
@@ -96,66 +157,105 @@ impl Cells {
         }
     }
 
+    /// Drops the cells of units that are registered no more.
+    fn keep_up(&mut self) {
+        let generation = self.registry.generation();
+        if generation != self.generation {
+            self.generation = generation;
+            let registry = &self.registry;
+            self.cells.retain(|cell| registry.holds(&cell.unit));
+        }
+    }
+
     /// Folds one event in; gives the views that changed. An event that is folded in already
     /// changes nothing.
     pub fn drive(&mut self, event: &Event) -> Vec<Changed> {
+        self.keep_up();
         let cursor = event.seq().offset_after().cursor();
-        if cursor <= self.observed {
-            return Vec::new();
-        }
-        self.observed = cursor;
         let mut changed = Vec::new();
         for cell in &mut self.cells {
-            if !cell.unit.event_types().contains(event.event_type()) {
+            if cursor <= cell.observed {
                 continue;
             }
-            let Some(state) = &cell.state else { continue };
+            cell.observed = cursor;
+            let Some((before, after)) = cell.apply(event, &self.session) else {
+                continue;
+            };
             let unit = &cell.unit;
-            let folded = catch_unwind(AssertUnwindSafe(|| {
-                let before = unit.view(state);
-                let next = unit.apply(state, event)?;
-                let after = unit.view(&next);
-                Some((next, after.filter(|after| before.as_ref() != Some(after))))
-            }));
-            match folded {
-                Ok(None) => {}
-                Ok(Some((next, view))) => {
-                    cell.state = Some(next);
-                    if let Some(value) = view {
-                        changed.push(Changed {
-                            key: unit.key(),
-                            value,
-                            seq: event.seq(),
-                        });
-                    }
+            let views = catch_unwind(AssertUnwindSafe(|| (unit.view(&before), unit.view(&after))));
+            match views {
+                Ok((before, Some(after))) if before.as_ref() != Some(&after) => {
+                    changed.push(Changed {
+                        key: unit.key(),
+                        value: after,
+                        seq: event.seq(),
+                    });
                 }
-                Err(_panic) => {
-                    // Reported once: a poisoned cell is never driven again.
-                    tracing::error!(
-                        session = %self.session,
-                        unit = unit.key(),
-                        seq = event.seq().get(),
-                        "projection unit panicked; its value is dropped for this session"
-                    );
-                    cell.state = None;
-                }
+                Ok(_) => {}
+                Err(_panic) => cell.poison(&self.session, event.seq()),
             }
         }
+        self.observed = self.observed.max(cursor);
         changed
     }
 
     /// Folds events in, without telling what changed.
     pub fn feed<'a>(&mut self, events: impl IntoIterator<Item = &'a (impl AsRef<Event> + 'a)>) {
+        self.keep_up();
         for event in events {
-            // The caller reads the whole with `snapshot`.
-            drop(self.drive(event.as_ref()));
+            let event = event.as_ref();
+            let cursor = event.seq().offset_after().cursor();
+            for cell in &mut self.cells {
+                if cursor > cell.observed {
+                    cell.observed = cursor;
+                    // Nobody watches: only the state is wanted.
+                    drop(cell.apply(event, &self.session));
+                }
+            }
+            self.observed = self.observed.max(cursor);
         }
     }
 
     /// Declares that everything up to `end` has been seen: events that no unit listens to need not
     /// be fed.
     pub fn advance_to(&mut self, end: SessionLogOffset) {
-        self.observed = self.observed.max(end.cursor());
+        let cursor = end.cursor();
+        for cell in &mut self.cells {
+            cell.observed = cell.observed.max(cursor);
+        }
+        self.observed = self.observed.max(cursor);
+    }
+
+    /// The units that are registered and have no cell here: they came after these cells, or were
+    /// not selected.
+    pub fn missing(&self) -> Vec<&'static str> {
+        let mut keys = self.registry.keys();
+        keys.retain(|key| !self.cells.iter().any(|cell| cell.unit.key() == *key));
+        keys
+    }
+
+    /// Gives a unit that is registered and has no cell here one, folded from the log's first event
+    /// on. `events` must reach as far as the other cells do.
+    pub fn adopt<'a>(
+        &mut self,
+        key: &str,
+        header: &SessionHeader,
+        inherited: SessionLogOffset,
+        events: impl IntoIterator<Item = &'a (impl AsRef<Event> + 'a)>,
+    ) {
+        self.keep_up();
+        let mut units = self.registry.units();
+        units.retain(|unit| unit.key() == key);
+        let known = |cell: &Cell| cell.unit.key() == key;
+        let (Some(unit), false) = (units.pop(), self.cells.iter().any(known)) else {
+            return;
+        };
+        let mut cell = Cell::new(unit, header, inherited);
+        for event in events {
+            drop(cell.apply(event.as_ref(), &self.session));
+        }
+        cell.observed = self.observed;
+        self.cells.push(cell);
     }
 
     /// The views now, of all units.
@@ -169,127 +269,28 @@ impl Cells {
     }
 
     fn views(&self, wanted: impl Fn(&str) -> bool) -> Snapshot {
-        let mut values = BTreeMap::new();
-        for cell in self.cells.iter().filter(|cell| wanted(cell.unit.key())) {
-            let Some(state) = &cell.state else { continue };
-            let view = catch_unwind(AssertUnwindSafe(|| cell.unit.view(state)));
-            if let Ok(Some(view)) = view {
-                values.insert(cell.unit.key(), view);
-            }
-        }
+        let cells = self.present().filter(|cell| wanted(cell.unit.key()));
         Snapshot {
             as_of_seq: self.observed,
-            values,
+            values: cells
+                .filter_map(|cell| Some((cell.unit.key(), cell.view()?)))
+                .collect(),
         }
+    }
+
+    /// The cells of units that are still registered.
+    fn present(&self) -> impl Iterator<Item = &Cell> {
+        let in_step = self.registry.generation() == self.generation;
+        self.cells
+            .iter()
+            .filter(move |cell| in_step || self.registry.holds(&cell.unit))
     }
 
     /// The state of a unit; `None` when it is not registered or poisoned.
     pub fn state_of<U: Unit>(&self, unit: &U) -> Option<&U::State> {
         let cell = self
-            .cells
-            .iter()
+            .present()
             .find(|cell| cell.unit.key() == Unit::key(unit))?;
         cell.state.as_ref()?.downcast_ref()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use orrery_session::{EventType, SessionId, Timestamp};
-
-    use super::*;
-
-    #[derive(Debug)]
-    struct Turns;
-    impl Unit for Turns {
-        type State = u64;
-        fn key(&self) -> &'static str {
-            "turns"
-        }
-        fn state_version(&self) -> u64 {
-            1
-        }
-        fn event_types(&self) -> &'static [EventType] {
-            &[EventType::TurnStart, EventType::TurnEnd]
-        }
-        fn init(&self, _: &SessionHeader, _: SessionLogOffset) -> u64 {
-            0
-        }
-        fn apply(&self, state: &u64, event: &Event) -> Option<u64> {
-            assert!(!event.data().contains("poison"));
-            (*event.event_type() == EventType::TurnStart).then_some(state + 1)
-        }
-        fn view(&self, state: &u64) -> Option<Json> {
-            Json::from_value(state).ok()
-        }
-    }
-
-    fn cells() -> Cells {
-        let mut registry = Registry::default();
-        registry.register(Turns).unwrap();
-        registry.register(crate::units::Title).unwrap();
-        let header = SessionHeader::root(SessionId::new("s").unwrap(), Timestamp::saturating(0));
-        Cells::new(&registry, &header, SessionLogOffset::ZERO)
-    }
-
-    fn event(seq: u64, event_type: &str, data: &str) -> Event {
-        let text = format!(r#"{{"type":"{event_type}","seq":{seq},"time":0,"data":{data}}}"#);
-        Event::from_json(&text).unwrap()
-    }
-
-    #[test]
-    fn only_events_of_declared_types_reach_a_unit_and_only_changes_are_told() {
-        let mut cells = cells();
-        assert!(cells.drive(&event(0, "step/start", "{}")).is_empty());
-        assert_eq!(
-            cells.drive(&event(1, "turn/start", "{}"))[0].value.text(),
-            "1"
-        );
-        assert!(cells.drive(&event(1, "turn/start", "{}")).is_empty());
-        assert!(cells.drive(&event(2, "turn/end", "{}")).is_empty());
-        assert_eq!(cells.snapshot().as_of_seq.get(), 2);
-        assert_eq!(cells.state_of(&Turns), Some(&1));
-    }
-
-    #[test]
-    fn a_panicking_unit_loses_its_own_value_only() {
-        let mut cells = cells();
-        cells.drive(&event(0, "turn/start", r#"{"poison":1}"#));
-        let title = r#"{"title":"t","messageSeqs":[],"source":{"kind":"user"}}"#;
-        cells.drive(&event(1, "session/title", title));
-        let snapshot = cells.snapshot();
-        assert!(!snapshot.values.contains_key("turns"));
-        assert_eq!(snapshot.values["title"].text(), "\"t\"");
-    }
-
-    #[test]
-    fn another_version_of_a_registered_unit_is_refused() {
-        #[derive(Debug)]
-        struct Newer;
-        impl Unit for Newer {
-            type State = u64;
-            fn key(&self) -> &'static str {
-                "turns"
-            }
-            fn state_version(&self) -> u64 {
-                2
-            }
-            fn event_types(&self) -> &'static [EventType] {
-                &[]
-            }
-            fn init(&self, _: &SessionHeader, _: SessionLogOffset) -> u64 {
-                0
-            }
-            fn apply(&self, _: &u64, _: &Event) -> Option<u64> {
-                None
-            }
-            fn view(&self, _: &u64) -> Option<Json> {
-                None
-            }
-        }
-        let mut registry = Registry::default();
-        registry.register(Turns).unwrap();
-        assert!(registry.register(Turns).is_ok());
-        assert!(registry.register(Newer).is_err());
     }
 }

@@ -1,7 +1,7 @@
 //! Projections: each a pure fold of one session's log into one small value.
 //!
-//! Owns the unit trait, the registry of units, the cells that hold a session's current values, and
-//! the units of core events. A unit is defined once; live cells, cold folds and the wire all run
+//! Owns the unit trait, the registry of units, the cells that hold a session's current values, what
+//! a checkpoint of them is, and the units of core events. A unit is defined once; live cells, cold folds and the wire all run
 //! that definition, and no consumer folds its events by hand (`subagent.md` 1.1). Leaves to others:
 //! where events come from, and who hears of a change.
 //!
@@ -17,5 +17,5 @@ pub mod unit;
 pub mod units;
 
 pub use cells::{Cells, Changed, Snapshot};
-pub use registry::{RegisterError, Registry};
-pub use unit::Unit;
+pub use registry::{RegisterError, Registration, Registry};
+pub use unit::{HostOnly, Unit};

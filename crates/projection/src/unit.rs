@@ -1,9 +1,10 @@
 //! What a projection unit is (`subagent.md` 1.2, decision D10), and its erased form.
 
-use std::any::Any;
+use std::any::{Any, TypeId};
 use std::sync::Arc;
 
 use orrery_session::{Event, EventType, Json, SessionHeader, SessionLogOffset};
+use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -12,10 +13,14 @@ pub trait Unit: Send + Sync + std::fmt::Debug + 'static {
     /// The state that is folded; survives JSON unchanged.
     type State: Serialize + DeserializeOwned + Send + Sync + 'static;
 
+    /// What clients see of it; [`HostOnly`] for nothing. "No value" is a JSON value such as `null`,
+    /// never an absent one, so that it can overwrite an older value.
+    type View: Serialize + JsonSchema + 'static;
+
     /// The unit's name: unique per process and, where it has a view, a name on the wire.
     fn key(&self) -> &'static str;
 
-    /// Moved whenever the state's shape or the fold's meaning changes.
+    /// Moved whenever the state's shape or the fold's meaning changes. A safe integer.
     fn state_version(&self) -> u64;
 
     /// The only events that [`Unit::apply`] is shown; no others can change the state.
@@ -28,10 +33,13 @@ pub trait Unit: Send + Sync + std::fmt::Debug + 'static {
     /// parse is no value, never a failure.
     fn apply(&self, state: &Self::State, event: &Event) -> Option<Self::State>;
 
-    /// What clients see; `None` keeps the unit on the Host. "No value" is a JSON value such as
-    /// `null`, so that it can overwrite an older one.
-    fn view(&self, state: &Self::State) -> Option<Json>;
+    /// What clients see; `None` only of a unit whose view is [`HostOnly`].
+    fn view(&self, state: &Self::State) -> Option<Self::View>;
 }
+
+/// The view of a unit that clients never see: there is none.
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+pub enum HostOnly {}
 
 /// A state of a unit whose type is erased.
 pub(crate) type ErasedState = Arc<dyn Any + Send + Sync>;
@@ -44,6 +52,12 @@ pub(crate) trait ErasedUnit: Send + Sync + std::fmt::Debug {
     fn init(&self, header: &SessionHeader, inherited: SessionLogOffset) -> ErasedState;
     fn apply(&self, state: &ErasedState, event: &Event) -> Option<ErasedState>;
     fn view(&self, state: &ErasedState) -> Option<Json>;
+    /// The view's schema; `None` of a unit that clients never see.
+    fn view_schema(&self) -> Option<Schema>;
+    /// The state as JSON; `None` when it cannot be.
+    fn encode(&self, state: &ErasedState) -> Option<Json>;
+    /// A state that was kept as JSON; `None` when it is none of this unit's.
+    fn decode(&self, kept: &Json) -> Option<ErasedState>;
 }
 
 impl<U: Unit> ErasedUnit for U {
@@ -64,6 +78,18 @@ impl<U: Unit> ErasedUnit for U {
         Unit::apply(self, state, event).map(|next| Arc::new(next) as ErasedState)
     }
     fn view(&self, state: &ErasedState) -> Option<Json> {
-        Unit::view(self, state.downcast_ref::<U::State>()?)
+        let view = Unit::view(self, state.downcast_ref::<U::State>()?)?;
+        Json::from_value(&view).ok()
+    }
+    fn view_schema(&self) -> Option<Schema> {
+        (TypeId::of::<U::View>() != TypeId::of::<HostOnly>())
+            .then(|| schemars::schema_for!(U::View))
+    }
+    fn encode(&self, state: &ErasedState) -> Option<Json> {
+        Json::from_value(state.downcast_ref::<U::State>()?).ok()
+    }
+    fn decode(&self, kept: &Json) -> Option<ErasedState> {
+        let state = kept.parse::<U::State>().ok()?;
+        Some(Arc::new(state))
     }
 }

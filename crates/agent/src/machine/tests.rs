@@ -18,6 +18,7 @@ impl IdSource for CountedIds {
 
 /// A machine and what it asked for last.
 struct Harness {
+    _units: Vec<orrery_projection::Registration>,
     machine: Machine,
     effects: Vec<Effect>,
 }
@@ -41,12 +42,6 @@ fn settings() -> MachineSettings {
     }
 }
 
-fn registry() -> Registry {
-    let mut registry = Registry::default();
-    crate::units::register(&mut registry).unwrap();
-    registry
-}
-
 fn takeover(log: SessionLog) -> Harness {
     let model = ModelSelection {
         provider: "p".to_owned(),
@@ -54,9 +49,12 @@ fn takeover(log: SessionLog) -> Harness {
         reasoning_effort: None,
     };
     let ids = Arc::new(CountedIds(AtomicU64::new(log.events().len() as u64 * 1000)));
-    let (machine, output) = Machine::new(log, &registry(), settings(), model, ids, NOW).unwrap();
+    let registry = Registry::default();
+    let units = crate::units::register(&registry).unwrap();
+    let (machine, output) = Machine::new(log, &registry, settings(), model, ids, NOW).unwrap();
     assert!(output.faults.is_empty());
     Harness {
+        _units: units,
         machine,
         effects: output.effects,
     }

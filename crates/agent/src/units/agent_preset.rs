@@ -5,7 +5,7 @@
 
 use orrery_projection::Unit;
 use orrery_session::payload::AgentPresetSelected;
-use orrery_session::{Event, EventType, Json, SessionHeader, SessionLogOffset};
+use orrery_session::{Event, EventType, SessionHeader, SessionLogOffset};
 
 /// The `agentPreset` unit.
 #[derive(Debug, Clone, Copy)]
@@ -13,6 +13,7 @@ pub struct AgentPresetUnit;
 
 impl Unit for AgentPresetUnit {
     type State = Option<String>;
+    type View = Option<String>;
 
     fn key(&self) -> &'static str {
         "agentPreset"
@@ -35,7 +36,7 @@ impl Unit for AgentPresetUnit {
         (state.as_ref() != Some(&selected)).then_some(Some(selected))
     }
 
-    fn view(&self, state: &Option<String>) -> Option<Json> {
-        Json::from_value(state).ok()
+    fn view(&self, state: &Option<String>) -> Option<Option<String>> {
+        Some(state.clone())
     }
 }

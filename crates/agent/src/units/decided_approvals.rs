@@ -5,9 +5,9 @@
 
 use std::collections::VecDeque;
 
-use orrery_projection::Unit;
+use orrery_projection::{HostOnly, Unit};
 use orrery_session::payload::{ApprovalDecided, ApprovalOutcome};
-use orrery_session::{Event, EventType, Json, SessionHeader, SessionLogOffset};
+use orrery_session::{Event, EventType, SessionHeader, SessionLogOffset};
 use serde::{Deserialize, Serialize};
 
 /// How many decisions are remembered.
@@ -34,6 +34,7 @@ impl DecidedApprovals {
 
 impl Unit for DecidedApprovalsUnit {
     type State = DecidedApprovals;
+    type View = HostOnly;
 
     fn key(&self) -> &'static str {
         "decidedApprovals"
@@ -60,7 +61,7 @@ impl Unit for DecidedApprovalsUnit {
         Some(next)
     }
 
-    fn view(&self, _: &DecidedApprovals) -> Option<Json> {
+    fn view(&self, _: &DecidedApprovals) -> Option<HostOnly> {
         None
     }
 }

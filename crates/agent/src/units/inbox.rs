@@ -3,9 +3,9 @@
 //! State: the two lists and where the own suffix begins. Host-only: clients see the queue of the
 //! control stream. Events: `agent/inbox/spliced`.
 
-use orrery_projection::Unit;
+use orrery_projection::{HostOnly, Unit};
 use orrery_session::payload::InboxSpliced;
-use orrery_session::{Event, EventType, Json, SessionHeader, SessionLogOffset};
+use orrery_session::{Event, EventType, SessionHeader, SessionLogOffset};
 use serde::{Deserialize, Serialize};
 
 use crate::inbox::Inbox;
@@ -24,6 +24,7 @@ pub struct InboxState {
 
 impl Unit for InboxUnit {
     type State = InboxState;
+    type View = HostOnly;
 
     fn key(&self) -> &'static str {
         "inbox"
@@ -53,7 +54,7 @@ impl Unit for InboxUnit {
         Some(InboxState { inbox, ..*state })
     }
 
-    fn view(&self, _: &InboxState) -> Option<Json> {
+    fn view(&self, _: &InboxState) -> Option<HostOnly> {
         None
     }
 }

@@ -6,7 +6,8 @@
 
 use orrery_projection::Unit;
 use orrery_session::payload::{ModelSelection, RequestHeaderRecord};
-use orrery_session::{Event, EventType, Json, SessionHeader, SessionLogOffset};
+use orrery_session::{Event, EventType, SessionHeader, SessionLogOffset};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The `modelSelection` unit.
@@ -23,6 +24,28 @@ pub struct ModelSelectionState {
     pub pending: Option<ModelSelection>,
 }
 
+/// What clients see.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ModelSelectionView {
+    /// Who answered last.
+    #[schemars(with = "Option<Model>")]
+    pub last_used: Option<ModelSelection>,
+    /// Who answers next.
+    #[schemars(with = "Option<Model>")]
+    pub next: Option<ModelSelection>,
+}
+
+/// The schema of a model that was chosen.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase")]
+#[expect(dead_code, reason = "it lends its shape to the schema only")]
+struct Model {
+    provider: String,
+    model: String,
+    reasoning_effort: Option<String>,
+}
+
 impl ModelSelectionState {
     /// Who answers next, unless nobody ever chose.
     pub fn next(&self) -> Option<&ModelSelection> {
@@ -32,6 +55,7 @@ impl ModelSelectionState {
 
 impl Unit for ModelSelectionUnit {
     type State = ModelSelectionState;
+    type View = ModelSelectionView;
 
     fn key(&self) -> &'static str {
         "modelSelection"
@@ -76,18 +100,11 @@ impl Unit for ModelSelectionUnit {
         (next != *state).then_some(next)
     }
 
-    fn view(&self, state: &ModelSelectionState) -> Option<Json> {
-        #[derive(Serialize)]
-        #[serde(rename_all = "camelCase")]
-        struct View<'a> {
-            last_used: Option<&'a ModelSelection>,
-            next: Option<&'a ModelSelection>,
-        }
-        Json::from_value(&View {
-            last_used: state.last_used.as_ref(),
-            next: state.next(),
+    fn view(&self, state: &ModelSelectionState) -> Option<ModelSelectionView> {
+        Some(ModelSelectionView {
+            last_used: state.last_used.clone(),
+            next: state.next().cloned(),
         })
-        .ok()
     }
 }
 

@@ -4,9 +4,9 @@
 //! that is not live they are expired (decision D22). Events: `approval/asked`, `approval/decided`,
 //! `turn/start`, which leaves what an interrupted turn asked behind.
 
-use orrery_projection::Unit;
+use orrery_projection::{HostOnly, Unit};
 use orrery_session::payload::{ApprovalAsked, ApprovalDecided};
-use orrery_session::{Event, EventType, Json, SessionHeader, SessionLogOffset, Timestamp};
+use orrery_session::{Event, EventType, SessionHeader, SessionLogOffset, Timestamp};
 use serde::{Deserialize, Serialize};
 
 /// The `pendingApprovals` unit.
@@ -24,6 +24,7 @@ pub struct PendingApproval {
 
 impl Unit for PendingApprovalsUnit {
     type State = Vec<PendingApproval>;
+    type View = HostOnly;
 
     fn key(&self) -> &'static str {
         "pendingApprovals"
@@ -64,7 +65,7 @@ impl Unit for PendingApprovalsUnit {
         (next != *state).then_some(next)
     }
 
-    fn view(&self, _: &Vec<PendingApproval>) -> Option<Json> {
+    fn view(&self, _: &Vec<PendingApproval>) -> Option<HostOnly> {
         None
     }
 }

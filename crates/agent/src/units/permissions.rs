@@ -8,7 +8,8 @@ use orrery_projection::Unit;
 use orrery_session::payload::{
     ApprovalPolicy, ApprovalPolicyRecord, PermissionPreset, SandboxMode, SandboxModeRecord,
 };
-use orrery_session::{Event, EventType, Json, SessionHeader, SessionLogOffset};
+use orrery_session::{Event, EventType, SessionHeader, SessionLogOffset};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The `permissions` unit.
@@ -26,8 +27,30 @@ pub struct PermissionsState {
     pub policy: ApprovalPolicy,
 }
 
+/// What clients see.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PermissionsView {
+    /// What can be chosen.
+    pub options: [PermissionChoice; 3],
+    /// The `value` of what is chosen.
+    pub current_value: String,
+}
+
+/// One way of being careful.
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+pub struct PermissionChoice {
+    /// Its name in the log.
+    pub value: &'static str,
+    /// Its name for a person.
+    pub name: &'static str,
+    /// What it means.
+    pub description: &'static str,
+}
+
 impl Unit for PermissionsUnit {
     type State = PermissionsState;
+    type View = PermissionsView;
 
     fn key(&self) -> &'static str {
         "permissions"
@@ -68,19 +91,7 @@ impl Unit for PermissionsUnit {
         (next != *state).then_some(next)
     }
 
-    fn view(&self, state: &PermissionsState) -> Option<Json> {
-        #[derive(Serialize)]
-        #[serde(rename_all = "camelCase")]
-        struct View<'a> {
-            options: [Choice; 3],
-            current_value: &'a str,
-        }
-        #[derive(Serialize)]
-        struct Choice {
-            value: &'static str,
-            name: &'static str,
-            description: &'static str,
-        }
+    fn view(&self, state: &PermissionsState) -> Option<PermissionsView> {
         let options = [
             (
                 SandboxMode::ReadOnly,
@@ -98,16 +109,15 @@ impl Unit for PermissionsUnit {
                 "Nothing is asked.",
             ),
         ]
-        .map(|(mode, name, description)| Choice {
+        .map(|(mode, name, description)| PermissionChoice {
             value: mode.as_str(),
             name,
             description,
         });
         let current_value = state.preset.as_deref().unwrap_or(state.sandbox.as_str());
-        Json::from_value(&View {
+        Some(PermissionsView {
             options,
-            current_value,
+            current_value: current_value.to_owned(),
         })
-        .ok()
     }
 }

@@ -3,7 +3,7 @@
 //! State: for each of the newest 10,000 request ids the message that it became and a digest of its
 //! content. Host-only. Events: `agent/inbox/spliced` and `user/message` of the own suffix.
 
-use orrery_projection::Unit;
+use orrery_projection::{HostOnly, Unit};
 use orrery_session::payload::InboxSpliced;
 use orrery_session::{Event, EventType, Json, MessageId, SessionHeader, SessionLogOffset};
 use rpds::{QueueSync, RedBlackTreeMapSync};
@@ -53,6 +53,7 @@ pub fn content_digest(content: &Json) -> String {
 
 impl Unit for PromptIdsUnit {
     type State = PromptIdsState;
+    type View = HostOnly;
 
     fn key(&self) -> &'static str {
         "promptIds"
@@ -105,7 +106,7 @@ impl Unit for PromptIdsUnit {
         Some(next)
     }
 
-    fn view(&self, _: &PromptIdsState) -> Option<Json> {
+    fn view(&self, _: &PromptIdsState) -> Option<HostOnly> {
         None
     }
 }

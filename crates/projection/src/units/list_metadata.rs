@@ -4,7 +4,8 @@
 //! State and view: `{blank, lastPromptAt}`. A session is blank until its first turn, and never
 //! again. Only a message of a person moves `lastPromptAt`. Events: `turn/start`, `user/message`.
 
-use orrery_session::{Event, EventType, Json, SessionHeader, SessionLogOffset, Timestamp};
+use orrery_session::{Event, EventType, SessionHeader, SessionLogOffset, Timestamp};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::unit::Unit;
@@ -14,17 +15,19 @@ use crate::unit::Unit;
 pub struct ListMetadata;
 
 /// What a session list sorts and hides by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ListMetadataState {
     /// Whether no turn has ever begun.
     pub blank: bool,
     /// When a person last prompted.
+    #[schemars(with = "Option<i64>")]
     pub last_prompt_at: Option<Timestamp>,
 }
 
 impl Unit for ListMetadata {
     type State = ListMetadataState;
+    type View = ListMetadataState;
 
     fn key(&self) -> &'static str {
         "sessionListMetadata"
@@ -73,8 +76,8 @@ impl Unit for ListMetadata {
         (next != *state).then_some(next)
     }
 
-    fn view(&self, state: &ListMetadataState) -> Option<Json> {
-        Json::from_value(state).ok()
+    fn view(&self, state: &ListMetadataState) -> Option<ListMetadataState> {
+        Some(*state)
     }
 }
 

@@ -3,7 +3,7 @@
 //! State: the last payload, or null. View: the title's text, or null. Events: `session/title`.
 
 use orrery_session::payload::SessionTitle;
-use orrery_session::{Event, EventType, Json, SessionHeader, SessionLogOffset};
+use orrery_session::{Event, EventType, SessionHeader, SessionLogOffset};
 
 use crate::unit::Unit;
 
@@ -13,6 +13,7 @@ pub struct Title;
 
 impl Unit for Title {
     type State = Option<SessionTitle>;
+    type View = Option<String>;
 
     fn key(&self) -> &'static str {
         "title"
@@ -35,7 +36,7 @@ impl Unit for Title {
         (*state != next).then_some(next)
     }
 
-    fn view(&self, state: &Self::State) -> Option<Json> {
-        Json::from_value(&state.as_ref().map(|title| &title.title)).ok()
+    fn view(&self, state: &Self::State) -> Option<Self::View> {
+        Some(state.as_ref().map(|title| title.title.clone()))
     }
 }
