@@ -4,6 +4,7 @@
 //! the effects (`effects`). A prompt is acknowledged once its event is durable; a model is asked and
 //! a tool is run only once everything before is (`session.md` 2.16).
 
+mod checkpointing;
 mod effects;
 mod handle;
 
@@ -23,6 +24,7 @@ use orrery_session::{
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::task::TaskTracker;
 
+use crate::checkpoints::{CheckpointPolicy, Pace, Trigger};
 use crate::inbox::Waiting;
 use crate::live::{Live, LiveState, ProjectionCell, QueuedItem, Saved};
 use crate::machine::{Effect, Input, Machine, MachineError, MachineSettings, Output, RetryPolicy};
@@ -81,6 +83,8 @@ pub struct ActorDeps {
     pub flush_before_publishing: bool,
     /// How long an idle session stays live.
     pub idle_detach: Duration,
+    /// When projections are kept, and by whom.
+    pub checkpoints: CheckpointPolicy,
     /// Where tasks are counted, so that a shutdown can wait for them.
     pub tasks: TaskTracker,
     /// Told of changes.
@@ -137,6 +141,7 @@ pub fn start(
         fault: None,
         held_bytes: events.iter().map(|event| event.json().len()).sum(),
         live: None,
+        pace: Pace::new(&deps.checkpoints),
         deps,
     };
     let live = Arc::new(Live::new(header, inherited, events, actor.state()));
@@ -152,6 +157,7 @@ pub fn start(
             actor.say_fault(&format!("the log could not be saved: {why}"));
         }
         actor.forget_old();
+        actor.checkpoint(Trigger::Create);
         actor.run(commands, inputs).await;
     });
     Ok(handle)
@@ -174,6 +180,8 @@ struct Actor {
     held_bytes: usize,
     /// Set right after construction.
     live: Option<Arc<Live>>,
+    /// How far it is to the next checkpoint.
+    pace: Pace,
 }
 
 impl Actor {
@@ -207,12 +215,16 @@ impl Actor {
                     saving = moved.is_ok();
                     self.show_state();
                 }
+                () = checkpointing::at(self.pace.due()) => self.checkpoint(Trigger::Interval),
                 () = tokio::time::sleep(self.deps.idle_detach), if may_detach => break,
             }
         }
         commands.close();
-        if let Err(why) = self.writer.close().await {
-            tracing::error!(session = %self.id(), why, "a session was closed with unsaved events");
+        match self.writer.close().await {
+            Ok(()) => self.checkpoint(Trigger::Detach),
+            Err(why) => {
+                tracing::error!(session = %self.id(), why, "a session was closed with unsaved events");
+            }
         }
         if let Some(live) = &self.live {
             live.close();
@@ -273,6 +285,7 @@ impl Actor {
         }
         self.held_bytes += events.iter().map(|event| event.json().len()).sum::<usize>();
         self.forget_old();
+        self.pace_checkpoints(&events);
         let chunks_only = effects.is_empty()
             && events
                 .iter()

@@ -8,6 +8,7 @@
 //! Start reading at [`machine`], then [`actor`].
 
 pub mod actor;
+pub mod checkpoints;
 mod context;
 pub mod inbox;
 pub mod live;
@@ -18,6 +19,7 @@ pub mod tool;
 pub mod units;
 
 pub use actor::{ActorDeps, LogWriter, SessionHandle};
+pub use checkpoints::{CheckpointKeeper, CheckpointPolicy, Kept};
 pub use context::TurnContext;
 pub use live::{LiveState, LogHead, QueuedItem, Saved};
 pub use machine::{Machine, MachineSettings, RetryPolicy};

@@ -5,6 +5,7 @@
 //! `gateway`, the turn itself to the session's actor.
 
 mod catalogue;
+mod cold_rows;
 mod control;
 mod create;
 mod failures;
@@ -23,9 +24,10 @@ use std::time::Duration;
 use orrery_agent::actor::{self, ActorGone};
 use orrery_agent::live::OnDisk;
 use orrery_agent::units::AgentPresetUnit;
-use orrery_agent::{ActorDeps, Preset, RetryPolicy, SessionHandle, Tool};
+use orrery_agent::{ActorDeps, CheckpointPolicy, Preset, RetryPolicy, SessionHandle, Tool};
 use orrery_api::error::{ApiError, ErrorCode};
 use orrery_llm::Adapters;
+use orrery_projection::checkpoint::CheckpointStore;
 use orrery_projection::{Cells, Registration, Registry};
 use orrery_query::page::tail_page;
 use orrery_query::{Observation, Observations, Page, Wanted, tail_page_of};
@@ -37,6 +39,7 @@ use orrery_session::{
 use orrery_storage::{Durability, LogView, LogWriter, StorageError, Store};
 use tokio_util::task::TaskTracker;
 
+use crate::checkpoints::Checkpoints;
 use crate::live_sessions::LiveSessions;
 use crate::log_writer::StoredLogWriter;
 use crate::state_file::StateFile;
@@ -53,6 +56,7 @@ const WANTED: Wanted = Wanted {
         "agentPreset",
         "modelSelection",
         "permissions",
+        "subagent",
     ],
     while_queued: &["inbox"],
     while_asking: &["pendingApprovals"],
@@ -67,6 +71,8 @@ pub struct ControllerParts {
     pub store: Store,
     /// What no log can say.
     pub state: StateFile,
+    /// Where projections are kept; without it cold sessions are folded from their logs.
+    pub checkpoints: Option<Arc<dyn CheckpointStore>>,
     /// The models.
     pub adapters: Adapters,
     /// The tools.
@@ -98,6 +104,10 @@ pub struct ControllerSettings {
     pub cold_read_concurrency: usize,
     /// How failed model calls are repeated.
     pub retry: RetryPolicy,
+    /// After how many events the projections of a live session are kept.
+    pub checkpoint_every_events: usize,
+    /// How long after something happened they are kept.
+    pub checkpoint_interval: Duration,
 }
 
 /// All operations on sessions. Cheap to clone.
@@ -121,7 +131,9 @@ struct Inner {
     ids: Arc<dyn IdSource>,
     settings: ControllerSettings,
     live: Arc<LiveSessions>,
-    cold: rows::ColdRows,
+    cold: cold_rows::ColdRows,
+    checkpoints: Option<Arc<dyn CheckpointStore>>,
+    keeper: Option<Checkpoints>,
     tasks: TaskTracker,
 }
 
@@ -157,6 +169,7 @@ impl Controller {
         let ControllerParts {
             store,
             state,
+            checkpoints,
             adapters,
             tools,
             clock,
@@ -164,9 +177,19 @@ impl Controller {
             settings,
         } = parts;
         let registry = Registry::default();
-        let registrations = orrery_agent::units::register(&registry)?;
+        let mut registrations = orrery_agent::units::register(&registry)?;
+        registrations.extend(orrery_subagent::units::register(&registry)?);
         let registry = Arc::new(registry);
-        let observations = Observations::new(store.clone(), Arc::clone(&registry), WANTED);
+        let observations = Observations::new(
+            store.clone(),
+            Arc::clone(&registry),
+            checkpoints.clone(),
+            WANTED,
+        );
+        let tasks = TaskTracker::new();
+        let keeper = checkpoints
+            .clone()
+            .map(|kept| Checkpoints::new(kept, store.clone(), tasks.clone()));
         let inner = Inner {
             store,
             state,
@@ -180,8 +203,10 @@ impl Controller {
             ids,
             settings,
             live: Arc::new(LiveSessions::new()),
-            cold: rows::ColdRows::default(),
-            tasks: TaskTracker::new(),
+            cold: cold_rows::ColdRows::default(),
+            checkpoints,
+            keeper,
+            tasks,
         };
         Ok(Self {
             inner: Arc::new(inner),
@@ -244,6 +269,9 @@ impl Controller {
             handle.closed().await;
         });
         futures_util::future::join_all(stops).await;
+        if let Some(keeper) = &self.inner.keeper {
+            keeper.drain().await;
+        }
         let failures = self.inner.store.shutdown().await;
         self.inner.tasks.close();
         failures
@@ -406,6 +434,15 @@ impl Controller {
             ids: Arc::clone(&self.inner.ids),
             flush_before_publishing: self.inner.store.durability() == Durability::Event,
             idle_detach: self.inner.settings.idle_detach,
+            checkpoints: CheckpointPolicy {
+                keeper: self
+                    .inner
+                    .keeper
+                    .clone()
+                    .map(|keeper| Arc::new(keeper) as _),
+                every_events: self.inner.settings.checkpoint_every_events,
+                interval: self.inner.settings.checkpoint_interval,
+            },
             tasks: self.inner.tasks.clone(),
             on_change: Arc::new(move |_| live.changed()),
         };

@@ -109,6 +109,7 @@ impl Host {
         let controller = Controller::new(ControllerParts {
             store,
             state,
+            checkpoints: None,
             adapters: adapters(config)?,
             tools: orrery_tools::standard_tools(),
             clock: Arc::clone(&clock),
@@ -125,6 +126,8 @@ impl Host {
                 idle_detach: config.session.idle_detach(),
                 cold_read_concurrency: config.session.cold_read_concurrency,
                 retry: RetryPolicy::default(),
+                checkpoint_every_events: config.session.checkpoint_every_events,
+                checkpoint_interval: config.session.checkpoint_interval(),
             },
         })?;
         Ok(Self {

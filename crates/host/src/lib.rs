@@ -2,6 +2,7 @@
 //!
 //! Start reading at [`controller`], then [`gateway`].
 
+mod checkpoints;
 pub mod config;
 pub mod controller;
 pub mod gateway;

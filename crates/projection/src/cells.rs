@@ -226,6 +226,14 @@ impl Cells {
         self.observed = self.observed.max(cursor);
     }
 
+    /// Declares that no event up to `end` concerns a unit: its state is that of the log's end.
+    /// Nothing happens when the unit is not among these cells.
+    pub fn settle(&mut self, key: &str, end: SessionLogOffset) {
+        if let Some(cell) = self.cells.iter_mut().find(|cell| cell.unit.key() == key) {
+            cell.observed = cell.observed.max(end.cursor());
+        }
+    }
+
     /// The units that are registered and have no cell here: they came after these cells, or were
     /// not selected.
     pub fn missing(&self) -> Vec<&'static str> {

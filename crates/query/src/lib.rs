@@ -4,11 +4,13 @@
 //! interrupted turn is closed in memory only. Leaves to others: which sessions are live (the host),
 //! what lies on disk (`orrery-storage`), what is folded (`orrery-projection`).
 //!
-//! Start reading at [`observe`], then [`page`].
+//! Start reading at [`fold`], then [`observe`] and [`page`]; [`search`] stands by itself.
 
+pub mod fold;
 pub mod observe;
 pub mod page;
 pub mod search;
 
-pub use observe::{Observation, Observations, QueryError, Wanted, fold};
+pub use fold::{Folded, Wanted, fold};
+pub use observe::{Observation, Observations, QueryError};
 pub use page::{Page, tail_page_of};

@@ -8,13 +8,14 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use orrery_projection::units::{ListMetadata, ListMetadataState};
-use orrery_projection::{Cells, Registry, Unit};
+use orrery_projection::checkpoint::{CheckpointRecord, CheckpointStore};
+use orrery_projection::{Cells, Registry};
 use orrery_session::{SessionHeader, SessionId, SessionLogOffset, SharedEvent};
 use orrery_storage::store::blocking;
 use orrery_storage::{LogView, Revision, StorageError, Store};
 use tokio::sync::OnceCell;
 
+use crate::fold::{Wanted, fold};
 use crate::page::{Page, tail_page_of};
 
 /// How many observations are kept.
@@ -64,18 +65,6 @@ impl QueryError {
             other => Self::Storage(other),
         }
     }
-}
-
-/// Which projections an observation folds: those that are always wanted, and those that matter
-/// only when the log's index says that there is something to fold.
-#[derive(Debug, Clone, Copy)]
-pub struct Wanted {
-    /// Always.
-    pub always: &'static [&'static str],
-    /// While messages wait.
-    pub while_queued: &'static [&'static str],
-    /// While questions for approval are undecided.
-    pub while_asking: &'static [&'static str],
 }
 
 /// A cold session at one revision: read piece by piece, never whole unless somebody asks.
@@ -130,37 +119,6 @@ impl Observation {
     }
 }
 
-/// Folds the wanted projections of a log, decoding only the frames that they need.
-///
-/// # Errors
-/// When a needed frame is damaged, or an event that may not be skipped is of an unknown type.
-pub fn fold(registry: &Registry, wanted: &Wanted, view: &LogView) -> Result<Cells, StorageError> {
-    let facts = view.facts();
-    if facts.required_unknown {
-        return Err(StorageError::Unsupported {
-            path: view.path().to_owned(),
-            why: "it holds events of a type that a newer build knows".to_owned(),
-        });
-    }
-    let mut keys: Vec<&str> = wanted.always.to_vec();
-    if facts.queued > 0 || facts.steering > 0 {
-        keys.extend(wanted.while_queued);
-    }
-    if facts.pending_approvals > 0 {
-        keys.extend(wanted.while_asking);
-    }
-    let mut cells = Cells::selected(registry, &keys, view.header(), view.inherited());
-    let metadata = ListMetadataState {
-        blank: facts.blank,
-        last_prompt_at: facts.last_prompt_at,
-    };
-    cells.install(&ListMetadata, metadata);
-    keys.retain(|key| *key != Unit::key(&ListMetadata));
-    cells.feed(&view.events_of(&registry.event_types(&keys))?);
-    cells.advance_to(view.end());
-    Ok(cells)
-}
-
 type Shared = Arc<OnceCell<Result<Arc<Observation>, QueryError>>>;
 
 #[derive(Debug)]
@@ -175,17 +133,24 @@ struct Kept {
 pub struct Observations {
     store: Store,
     registry: Arc<Registry>,
+    checkpoints: Option<Arc<dyn CheckpointStore>>,
     wanted: Wanted,
     /// Most recently used first.
     kept: Arc<Mutex<VecDeque<Kept>>>,
 }
 
 impl Observations {
-    /// No observations yet.
-    pub fn new(store: Store, registry: Arc<Registry>, wanted: Wanted) -> Self {
+    /// No observations yet. Folds go on from `checkpoints` where there are any.
+    pub fn new(
+        store: Store,
+        registry: Arc<Registry>,
+        checkpoints: Option<Arc<dyn CheckpointStore>>,
+        wanted: Wanted,
+    ) -> Self {
         Self {
             store,
             registry,
+            checkpoints,
             wanted,
             kept: Arc::default(),
         }
@@ -238,9 +203,20 @@ impl Observations {
         let failed = |error| QueryError::of_storage(id, error);
         let view = Arc::new(self.store.view(id).await.map_err(failed)?);
         let (registry, wanted, read) = (Arc::clone(&self.registry), self.wanted, Arc::clone(&view));
-        let cells = blocking(move || fold(&registry, &wanted, &read))
-            .await
-            .map_err(failed)?;
+        let checkpoints = self.checkpoints.clone();
+        let folded = blocking(move || {
+            let record = checkpoints.and_then(|store| kept(store.as_ref(), &read.header().id));
+            fold(&registry, &wanted, &read, record.as_ref())
+        });
+        let cells = folded.await.map_err(failed)?.cells;
         Ok(Arc::new(Observation { view, cells }))
     }
+}
+
+/// A session's record; a store that fails costs time only.
+fn kept(store: &dyn CheckpointStore, id: &SessionId) -> Option<CheckpointRecord> {
+    store.load(id).unwrap_or_else(|error| {
+        tracing::warn!(session = %id, %error, "folding without checkpoints");
+        None
+    })
 }

@@ -205,9 +205,28 @@ impl LogView {
     /// # Errors
     /// When a needed frame is damaged.
     pub fn events_of(&self, types: &[&EventType]) -> Result<Vec<SharedEvent>, StorageError> {
-        let wanted = |event: &SharedEvent| types.contains(&event.event_type());
+        self.events_of_since(types, SessionLogOffset::ZERO)
+    }
+
+    /// All events of these types from a boundary on, in order, decoding only the frames that hold
+    /// any.
+    ///
+    /// # Errors
+    /// When a needed frame is damaged.
+    pub fn events_of_since(
+        &self,
+        types: &[&EventType],
+        since: SessionLogOffset,
+    ) -> Result<Vec<SharedEvent>, StorageError> {
+        let wanted = |event: &SharedEvent| {
+            event.seq().offset_before() >= since && types.contains(&event.event_type())
+        };
+        let first = self.index.frames_between(since, self.index.end()).start;
         let mut events = Vec::new();
         for frame in self.index.frames_with(types) {
+            if frame < first {
+                continue;
+            }
             events.extend(self.frame(frame)?.into_iter().filter(wanted));
         }
         events.extend(self.tail.iter().filter(|event| wanted(event)).cloned());

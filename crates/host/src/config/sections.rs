@@ -87,6 +87,15 @@ pub struct SessionSettings {
     #[serde(deserialize_with = "values::whole::<1, 64, _, _>")]
     #[schemars(range(min = 1, max = 64))]
     pub cold_read_concurrency: usize,
+    /// After how many events the projections of a session that is at work are kept, so that a list
+    /// after a crash need not read them again. They are kept at the end of every turn anyway.
+    #[serde(deserialize_with = "values::whole::<1, 1_000_000, _, _>")]
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub checkpoint_every_events: usize,
+    /// How long after something happened in a session its projections are kept, in milliseconds.
+    #[serde(deserialize_with = "values::whole::<1, 3_600_000, _, _>")]
+    #[schemars(range(min = 1, max = 3_600_000))]
+    pub checkpoint_interval_ms: u64,
 }
 
 impl Default for SessionSettings {
@@ -98,11 +107,18 @@ impl Default for SessionSettings {
             idle_detach_seconds: 300,
             cold_blank_probe_max_bytes: 1024,
             cold_read_concurrency: 4,
+            checkpoint_every_events: 200,
+            checkpoint_interval_ms: 5_000,
         }
     }
 }
 
 impl SessionSettings {
+    /// How long after something happened its projections are kept.
+    pub const fn checkpoint_interval(&self) -> Duration {
+        Duration::from_millis(self.checkpoint_interval_ms)
+    }
+
     /// How long a session may have nothing to do before it leaves memory.
     pub const fn idle_detach(&self) -> Duration {
         Duration::from_secs(self.idle_detach_seconds)

@@ -109,7 +109,7 @@ fn a_wrong_key_is_named_with_its_line_and_the_keys_that_exist() {
         "\n[session]\ncompresion = \"zstd\"\n",
         "c.toml:3: session.compresion: unknown field `compresion`, expected one of `root`, \
          `compression`, `durability`, `idle_detach_seconds`, `cold_blank_probe_max_bytes`, \
-         `cold_read_concurrency`",
+         `cold_read_concurrency`, `checkpoint_every_events`, `checkpoint_interval_ms`",
     );
     refused(
         "[sesion]\n",

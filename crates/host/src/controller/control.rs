@@ -94,14 +94,12 @@ impl ControlFeed {
         }
         let catalogue = self.controller.inner.store.catalogue().await;
         let catalogue = catalogue.map_err(|e| failures::of_storage(&e))?;
-        for entry in catalogue.entries() {
-            let id = &entry.header.id;
-            if self.told.contains_key(id) {
-                continue;
-            }
-            let Some(row) = self.controller.cold_row(entry).await else {
-                continue;
-            };
+        let told = &self.told;
+        let cold = catalogue
+            .entries()
+            .filter(|entry| !told.contains_key(&entry.header.id));
+        let rows: BTreeMap<_, _> = self.controller.cold_rows(cold).await.into_iter().collect();
+        for (id, row) in &rows {
             if !row.queue.is_empty() {
                 value.queues.insert(id.clone(), queue_of(&row.queue, true));
                 self.told_cold.push(id.clone());

@@ -1,50 +1,29 @@
 //! Rows of sessions: `session/list` and what the catalogue stream is made of (`controller.md` 1.4).
 //!
-//! A live row is read off the session's state. A cold one is folded from its log once for each
-//! revision of the file; what cannot be folded is still listed, with a diagnostic beside it.
+//! A live row is read off the session's state, a cold one comes from `cold_rows`.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
 
-use futures_util::StreamExt as _;
-use orrery_agent::units::{InboxUnit, PendingApproval, PendingApprovalsUnit};
-use orrery_agent::{QueuedItem, SessionHandle};
+use orrery_agent::SessionHandle;
 use orrery_api::content::ProjectionValues;
 use orrery_api::error::ApiError;
 use orrery_api::session::{
     DiagnosticReason, ListRequest, ListResponse, SessionDiagnostic, SessionOrigin, SessionSummary,
 };
-use orrery_projection::units::ListMetadata;
-use orrery_projection::{Cells, Snapshot};
-use orrery_query::fold;
 use orrery_session::{SessionHeader, SessionId, Timestamp};
-use orrery_storage::{CatalogueEntry, Revision, StorageError};
+use orrery_storage::CatalogueEntry;
 
+use super::cold_rows::ColdRow;
 use super::{Controller, failures};
 
 /// The projections that rows carry.
-const ROW_KEYS: [&str; 5] = [
+pub(super) const ROW_KEYS: [&str; 5] = [
     "title",
     "sessionListMetadata",
     "agentPreset",
     "modelSelection",
     "subagent",
 ];
-/// What is known of a cold session at one revision.
-#[derive(Debug)]
-pub(super) struct ColdRow {
-    snapshot: Option<Snapshot>,
-    blank: bool,
-    last_prompt_at: Option<Timestamp>,
-    pub(super) queue: Vec<QueuedItem>,
-    pub(super) expired: Vec<PendingApproval>,
-    damage: Option<String>,
-}
-
-/// Cold rows by session, each valid for one revision.
-#[derive(Debug, Default)]
-pub(super) struct ColdRows(Mutex<HashMap<SessionId, (Revision, Arc<ColdRow>)>>);
-
 /// All rows at one moment.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Rows {
@@ -125,31 +104,18 @@ impl Controller {
                 },
                 message: d.message.clone(),
             }));
-        // Owned, so that the reads do not borrow what the stream may outlive.
-        let readable: Vec<CatalogueEntry> = cold
-            .into_iter()
-            .filter(|entry| entry.header.cwd.is_some())
-            .cloned()
-            .collect();
-        let folded: Vec<(CatalogueEntry, Option<Arc<ColdRow>>)> =
-            futures_util::stream::iter(readable)
-                .map(|entry| {
-                    let controller = self.clone();
-                    async move {
-                        let row = controller.cold_row(&entry).await;
-                        (entry, row)
-                    }
-                })
-                .buffered(self.inner.settings.cold_read_concurrency.max(1))
-                .collect()
-                .await;
-        for (entry, row) in folded {
+        // Cold rows without a folder are hidden (`controller.md` 1.4).
+        let readable = || cold.iter().filter(|entry| entry.header.cwd.is_some());
+        let known = self.cold_rows(readable().copied()).await;
+        for entry in readable() {
             // A session that came to life meanwhile is shown as such, once.
             if let Some(handle) = self.inner.live.get(&entry.header.id) {
                 rows.items.push(context.live(&handle));
                 continue;
             }
-            let Some(row) = row else { continue };
+            let Some(row) = known.get(&entry.header.id) else {
+                continue;
+            };
             if let Some(message) = &row.damage {
                 let path = entry.path.strip_prefix(self.inner.store.root());
                 let path = path.unwrap_or(&entry.path).display().to_string();
@@ -160,7 +126,7 @@ impl Controller {
                     message: message.clone(),
                 });
             }
-            rows.items.push(context.cold(&entry.header, &row));
+            rows.items.push(context.cold(&entry.header, row));
         }
         rows.items.sort_by(|a, b| {
             b.updated_at
@@ -179,88 +145,6 @@ impl Controller {
             .iter()
             .map(|handle| context.live(handle))
             .collect()
-    }
-
-    /// What a cold session's log says; `None` when it is gone.
-    pub(super) async fn cold_row(&self, entry: &CatalogueEntry) -> Option<Arc<ColdRow>> {
-        let id = &entry.header.id;
-        let known = {
-            let rows = self
-                .inner
-                .cold
-                .0
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
-            rows.get(id)
-                .filter(|(revision, _)| *revision == entry.revision)
-                .cloned()
-        };
-        if let Some((_, row)) = known {
-            return Some(row);
-        }
-        let (revision, row) = match self.folded(id).await {
-            Ok((revision, cells)) => (revision, ColdRow::of(&cells)),
-            Err(StorageError::NotFound { .. }) => return None,
-            Err(error) if error.is_missing_file() => return None,
-            Err(error) => (entry.revision, ColdRow::damaged(error.to_string())),
-        };
-        let row = Arc::new(row);
-        let mut rows = self
-            .inner
-            .cold
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        rows.insert(id.clone(), (revision, Arc::clone(&row)));
-        Some(row)
-    }
-}
-
-impl Controller {
-    /// The wanted projections of a cold log.
-    async fn folded(&self, id: &SessionId) -> Result<(Revision, Cells), StorageError> {
-        let view = self.inner.store.view(id).await?;
-        let registry = Arc::clone(&self.inner.registry);
-        let folding = tokio::task::spawn_blocking(move || {
-            let cells = fold(&registry, &super::WANTED, &view)?;
-            Ok((view.revision(), cells))
-        });
-        folding.await.unwrap_or_else(|error| {
-            tracing::error!(%error, "a log could not be folded");
-            Err(StorageError::Closed)
-        })
-    }
-}
-
-impl ColdRow {
-    fn of(cells: &Cells) -> Self {
-        let metadata = cells.state_of(&ListMetadata).copied();
-        Self {
-            snapshot: Some(cells.snapshot_of(&ROW_KEYS)),
-            blank: metadata.is_none_or(|m| m.blank),
-            last_prompt_at: metadata.and_then(|m| m.last_prompt_at),
-            queue: cells
-                .state_of(&InboxUnit)
-                .map(|s| QueuedItem::of(&s.inbox))
-                .unwrap_or_default(),
-            expired: cells
-                .state_of(&PendingApprovalsUnit)
-                .cloned()
-                .unwrap_or_default(),
-            damage: None,
-        }
-    }
-
-    /// A row that could not be folded is shown, never hidden.
-    fn damaged(why: String) -> Self {
-        Self {
-            snapshot: None,
-            blank: false,
-            last_prompt_at: None,
-            queue: Vec::new(),
-            expired: Vec::new(),
-            damage: Some(why),
-        }
     }
 }
 

@@ -1,0 +1,182 @@
+//! Writing checkpoints down, behind the sessions' backs (`subagent.md` 2.4).
+//!
+//! Owns the order (the log is flushed first, so that it always leads), the coalescing (the newest
+//! checkpoint of a session is the one that counts) and what a failure means: one warning, and the
+//! next trigger heals it. Leaves when checkpoints are taken to `orrery-agent`, and where they lie to
+//! the store.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use orrery_agent::checkpoints::{CheckpointKeeper, Kept, Trigger};
+use orrery_projection::checkpoint::{CheckpointRecord, CheckpointStore};
+use orrery_session::{SessionId, SessionLogOffset};
+use orrery_storage::Store;
+use tokio_util::task::TaskTracker;
+
+/// Takes checkpoints over and writes them down.
+#[derive(Debug, Clone)]
+pub(crate) struct Checkpoints {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    store: Arc<dyn CheckpointStore>,
+    logs: Store,
+    waiting: Mutex<BTreeMap<SessionId, Kept>>,
+    /// Whether a task is writing.
+    working: AtomicBool,
+    tasks: TaskTracker,
+    /// Whether the last write failed: a second failure in a row is said quietly.
+    failing: Mutex<bool>,
+}
+
+impl Checkpoints {
+    /// Nothing waits.
+    pub(crate) fn new(store: Arc<dyn CheckpointStore>, logs: Store, tasks: TaskTracker) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                store,
+                logs,
+                waiting: Mutex::default(),
+                working: AtomicBool::new(false),
+                tasks,
+                failing: Mutex::new(false),
+            }),
+        }
+    }
+
+    /// Writes everything that waits.
+    pub(crate) async fn drain(&self) {
+        loop {
+            let batch = {
+                let mut waiting = self.lock();
+                std::mem::take(&mut *waiting)
+            };
+            if batch.is_empty() {
+                return;
+            }
+            self.write(batch.into_values().collect()).await;
+        }
+    }
+
+    /// Writes records that were folded from logs on disk.
+    pub(crate) async fn put(&self, records: Vec<(SessionId, CheckpointRecord)>) {
+        if records.is_empty() {
+            return;
+        }
+        let store = Arc::clone(&self.inner.store);
+        let names = named(records.iter().map(|(id, _)| (id, "refresh")));
+        let put = tokio::task::spawn_blocking(move || store.put(&records)).await;
+        self.said(
+            &names,
+            put.map(|put| put.map_err(|error| error.to_string())),
+        );
+    }
+
+    async fn write(&self, batch: Vec<Kept>) {
+        let names = named(batch.iter().map(|kept| (&kept.id, kept.trigger.as_str())));
+        let mut records = Vec::with_capacity(batch.len());
+        for kept in batch {
+            match self.durable(kept).await {
+                Ok(record) => records.push(record),
+                Err(why) => self.said(&names, Ok(Err(why))),
+            }
+        }
+        if records.is_empty() {
+            return;
+        }
+        let store = Arc::clone(&self.inner.store);
+        let put = tokio::task::spawn_blocking(move || store.put(&records)).await;
+        self.said(
+            &names,
+            put.map(|put| put.map_err(|error| error.to_string())),
+        );
+    }
+
+    /// The record, once the log is on disk as far as the record goes.
+    async fn durable(&self, kept: Kept) -> Result<(SessionId, CheckpointRecord), String> {
+        if let Some(log) = &kept.log {
+            log.flush().await?;
+        }
+        let mut record = kept.record;
+        if kept.trigger == Trigger::Detach {
+            record.revision = self.revision(&kept.id, &record).await;
+        }
+        Ok((kept.id, record))
+    }
+
+    /// The state of a closed log, if the record stands at its very end.
+    async fn revision(&self, id: &SessionId, record: &CheckpointRecord) -> Option<String> {
+        let end = record.rows.values().map(|row| row.seq.offset()).max();
+        // A log that cannot be looked at is looked at again by whoever lists it.
+        let view = self.inner.logs.view(id).await.ok()?;
+        let stands = view.stored_end() == end.unwrap_or(SessionLogOffset::ZERO)
+            && view.end() == view.stored_end();
+        stands.then(|| view.revision().to_string())
+    }
+
+    fn said(&self, names: &str, outcome: Result<Result<(), String>, tokio::task::JoinError>) {
+        let why = match outcome {
+            Ok(Ok(())) => None,
+            Ok(Err(why)) => Some(why),
+            Err(error) => Some(error.to_string()),
+        };
+        let mut failing = self
+            .inner
+            .failing
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        match (why, *failing) {
+            (None, _) => *failing = false,
+            (Some(why), false) => {
+                *failing = true;
+                tracing::warn!("checkpoints: {names} write failed (they stay stale): {why}");
+            }
+            (Some(why), true) => tracing::debug!("checkpoints: {names} write failed again: {why}"),
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<SessionId, Kept>> {
+        self.inner
+            .waiting
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Which writes are meant, for a warning: the first, and how many more.
+fn named<'a>(mut writes: impl ExactSizeIterator<Item = (&'a SessionId, &'static str)>) -> String {
+    let more = writes.len().saturating_sub(1);
+    let first = writes
+        .next()
+        .map(|(id, trigger)| format!("{trigger} of {id}"))
+        .unwrap_or_default();
+    if more == 0 {
+        first
+    } else {
+        format!("{first} and {more} more")
+    }
+}
+
+impl CheckpointKeeper for Checkpoints {
+    fn keep(&self, kept: Kept) {
+        self.lock().insert(kept.id.clone(), kept);
+        if self.inner.working.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let this = self.clone();
+        self.inner.tasks.spawn(async move {
+            loop {
+                this.drain().await;
+                this.inner.working.store(false, Ordering::Release);
+                // Something may have come between the last look and the flag.
+                if this.lock().is_empty() || this.inner.working.swap(true, Ordering::AcqRel) {
+                    break;
+                }
+            }
+        });
+    }
+}

@@ -1,0 +1,279 @@
+//! What the list and the control stream know of sessions that are not live.
+//!
+//! Taken, in this order, from memory (valid for one state of the file), from a checkpoint that
+//! stands at the file's very end, or from the log, folded on from whatever checkpoint there is and
+//! then kept. What cannot be folded is still a row, with a diagnostic beside it (decision D7).
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::StreamExt as _;
+use orrery_agent::QueuedItem;
+use orrery_agent::units::{InboxUnit, PendingApproval, PendingApprovalsUnit};
+use orrery_projection::cells::restore::Tail;
+use orrery_projection::checkpoint::{CheckpointIdentity, CheckpointRecord};
+use orrery_projection::units::ListMetadata;
+use orrery_projection::{Cells, Registry, Snapshot};
+use orrery_query::fold;
+use orrery_session::{SessionId, Timestamp};
+use orrery_storage::{CatalogueEntry, Revision, StorageError};
+
+use super::rows::ROW_KEYS;
+use super::{Controller, WANTED};
+
+/// From how many sessions on all checkpoints are read at once.
+const ALL_AT_ONCE: usize = 32;
+
+/// What is known of a cold session at one state of its file.
+#[derive(Debug)]
+pub(super) struct ColdRow {
+    pub(super) snapshot: Option<Snapshot>,
+    pub(super) blank: bool,
+    pub(super) last_prompt_at: Option<Timestamp>,
+    pub(super) queue: Vec<QueuedItem>,
+    pub(super) expired: Vec<PendingApproval>,
+    pub(super) damage: Option<String>,
+}
+
+impl ColdRow {
+    fn of(cells: &Cells) -> Self {
+        let metadata = cells.state_of(&ListMetadata).copied();
+        Self {
+            snapshot: Some(cells.snapshot_of(&ROW_KEYS)),
+            blank: metadata.is_none_or(|m| m.blank),
+            last_prompt_at: metadata.and_then(|m| m.last_prompt_at),
+            queue: cells
+                .state_of(&InboxUnit)
+                .map(|s| QueuedItem::of(&s.inbox))
+                .unwrap_or_default(),
+            expired: cells
+                .state_of(&PendingApprovalsUnit)
+                .cloned()
+                .unwrap_or_default(),
+            damage: None,
+        }
+    }
+
+    /// The row of a record that stands at the very end of the file; `None` when the record does not
+    /// say everything.
+    fn kept(
+        registry: &Registry,
+        entry: &CatalogueEntry,
+        record: &CheckpointRecord,
+    ) -> Option<Self> {
+        let identity = CheckpointIdentity::of(&entry.header, entry.inherited);
+        let current = record.revision.as_deref() == Some(entry.revision.to_string().as_str());
+        if !current || record.identity != identity {
+            return None;
+        }
+        let keys = WANTED.keys();
+        let rows = keys.iter().map(|key| record.rows.get(*key));
+        let rows = rows.collect::<Option<Vec<_>>>()?;
+        let end = rows.first()?.seq.offset();
+        if rows.iter().any(|row| row.seq.offset() != end) {
+            return None;
+        }
+        let tail = Tail {
+            base: end,
+            end,
+            events: &[],
+        };
+        let (header, cut) = (&entry.header, entry.inherited);
+        let cells = Cells::restore(registry, &keys, header, cut, &record.rows, tail).ok()?;
+        Some(Self::of(&cells))
+    }
+
+    /// A row that could not be folded is shown, never hidden.
+    fn damaged(why: String) -> Self {
+        Self {
+            snapshot: None,
+            blank: false,
+            last_prompt_at: None,
+            queue: Vec::new(),
+            expired: Vec::new(),
+            damage: Some(why),
+        }
+    }
+}
+
+/// Rows by session, each valid for one state of the file.
+#[derive(Debug, Default)]
+pub(super) struct ColdRows(Mutex<HashMap<SessionId, (Revision, Arc<ColdRow>)>>);
+
+impl ColdRows {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, (Revision, Arc<ColdRow>)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn remember(&self, id: &SessionId, revision: Revision, row: &Arc<ColdRow>) {
+        self.lock().insert(id.clone(), (revision, Arc::clone(row)));
+    }
+}
+
+/// A row that was folded, and what may be kept of it.
+struct Read {
+    id: SessionId,
+    revision: Revision,
+    row: Arc<ColdRow>,
+    record: Option<CheckpointRecord>,
+}
+
+impl Controller {
+    /// The rows of these sessions; those that are gone are left out.
+    pub(super) async fn cold_rows(
+        &self,
+        entries: impl Iterator<Item = &CatalogueEntry>,
+    ) -> HashMap<SessionId, Arc<ColdRow>> {
+        let mut rows = HashMap::new();
+        let mut missing = Vec::new();
+        {
+            let known = self.inner.cold.lock();
+            for entry in entries {
+                match known.get(&entry.header.id) {
+                    Some((revision, row)) if *revision == entry.revision => {
+                        rows.insert(entry.header.id.clone(), Arc::clone(row));
+                    }
+                    _ => missing.push(entry.clone()),
+                }
+            }
+        }
+        if missing.is_empty() {
+            return rows;
+        }
+        let (kept, unread) = self.kept_rows(missing).await;
+        for (id, revision, row) in kept {
+            self.inner.cold.remember(&id, revision, &row);
+            rows.insert(id, row);
+        }
+        let mut reads = futures_util::stream::iter(unread)
+            .map(|(entry, record)| {
+                let controller = self.clone();
+                async move { controller.read_row(entry, record).await }
+            })
+            .buffer_unordered(self.inner.settings.cold_read_concurrency.max(1));
+        let mut fresh = Vec::new();
+        while let Some(read) = reads.next().await {
+            let Some(read) = read else { continue };
+            self.inner.cold.remember(&read.id, read.revision, &read.row);
+            fresh.extend(read.record.map(|record| (read.id.clone(), record)));
+            rows.insert(read.id, read.row);
+        }
+        if let Some(keeper) = self.inner.keeper.clone() {
+            self.inner
+                .tasks
+                .spawn(async move { keeper.put(fresh).await });
+        }
+        rows
+    }
+
+    /// Serves what checkpoints say; the rest comes back with what is known of it.
+    #[expect(
+        clippy::type_complexity,
+        reason = "two lists that are taken apart at once"
+    )]
+    async fn kept_rows(
+        &self,
+        missing: Vec<CatalogueEntry>,
+    ) -> (
+        Vec<(SessionId, Revision, Arc<ColdRow>)>,
+        Vec<(CatalogueEntry, Option<CheckpointRecord>)>,
+    ) {
+        let Some(store) = self.inner.checkpoints.clone() else {
+            return (Vec::new(), missing.into_iter().map(|e| (e, None)).collect());
+        };
+        let registry = Arc::clone(&self.inner.registry);
+        let looked = tokio::task::spawn_blocking(move || {
+            let ids = missing.iter().map(|entry| &entry.header.id);
+            let loaded = if missing.len() >= ALL_AT_ONCE {
+                store.load_all()
+            } else {
+                ids.filter_map(|id| match store.load(id) {
+                    Ok(record) => record.map(|record| Ok((id.clone(), record))),
+                    Err(error) => Some(Err(error)),
+                })
+                .collect()
+            };
+            let mut records: BTreeMap<SessionId, CheckpointRecord> =
+                loaded.unwrap_or_else(|error| {
+                    tracing::warn!(%error, "listing without checkpoints");
+                    BTreeMap::new()
+                });
+            let (mut kept, mut unread) = (Vec::new(), Vec::new());
+            for entry in missing {
+                let record = records.remove(&entry.header.id);
+                let row = record
+                    .as_ref()
+                    .and_then(|record| ColdRow::kept(&registry, &entry, record));
+                match row {
+                    Some(row) => kept.push((entry.header.id, entry.revision, Arc::new(row))),
+                    None => unread.push((entry, record)),
+                }
+            }
+            (kept, unread)
+        });
+        looked.await.unwrap_or_else(|error| {
+            tracing::error!(%error, "checkpoints could not be looked at");
+            Default::default()
+        })
+    }
+
+    /// Folds one log; `None` when it is gone.
+    async fn read_row(
+        &self,
+        entry: CatalogueEntry,
+        record: Option<CheckpointRecord>,
+    ) -> Option<Read> {
+        let id = entry.header.id.clone();
+        match self.folded(&id, record).await {
+            Ok((revision, cells, record)) => Some(Read {
+                id,
+                revision,
+                row: Arc::new(ColdRow::of(&cells)),
+                record,
+            }),
+            Err(StorageError::NotFound { .. }) => None,
+            Err(error) if error.is_missing_file() => None,
+            Err(error) => Some(Read {
+                id,
+                revision: entry.revision,
+                row: Arc::new(ColdRow::damaged(error.to_string())),
+                record: None,
+            }),
+        }
+    }
+
+    /// The wanted projections of a cold log, and the record that may be kept of them: nothing that
+    /// is not on disk, and beside the rows that others kept.
+    async fn folded(
+        &self,
+        id: &SessionId,
+        record: Option<CheckpointRecord>,
+    ) -> Result<(Revision, Cells, Option<CheckpointRecord>), StorageError> {
+        let view = self.inner.store.view(id).await?;
+        let registry = Arc::clone(&self.inner.registry);
+        let folding = tokio::task::spawn_blocking(move || {
+            let folded = fold(&registry, &WANTED, &view, record.as_ref())?;
+            let identity = CheckpointIdentity::of(view.header(), view.inherited());
+            let mut rows = record
+                .filter(|record| record.identity == identity)
+                .map(|record| record.rows)
+                .unwrap_or_default();
+            let end = view.stored_end().cursor();
+            rows.retain(|_, row| row.seq <= end);
+            let whole = view.end() == view.stored_end();
+            let kept = folded.stored.map(|stored| {
+                rows.extend(stored);
+                CheckpointRecord {
+                    identity,
+                    revision: whole.then(|| view.revision().to_string()),
+                    rows,
+                }
+            });
+            Ok((view.revision(), folded.cells, kept))
+        });
+        folding.await.unwrap_or_else(|error| {
+            tracing::error!(%error, "a log could not be folded");
+            Err(StorageError::Closed)
+        })
+    }
+}
