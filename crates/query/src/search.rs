@@ -7,6 +7,9 @@
 //! Start reading at [`index`], the port; then [`words`], [`text`] and [`searcher`].
 
 pub mod index;
+pub mod snippet;
+pub mod text;
+pub mod words;
 
 pub use index::{
     Document, Generation, IndexError, IndexHit, IndexQuery, IndexedSession, Phrase, SearchIndex,
