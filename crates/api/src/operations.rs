@@ -134,7 +134,7 @@ const NORMAL: Option<u32> = Some(30);
 operations! {
     SessionList = "session/list": Unary, Never, Allowed, NORMAL, true,
         session::ListRequest => session::ListResponse, "rows of sessions, newest first";
-    SessionSearch = "session/search": Unary, Never, Allowed, NORMAL, false,
+    SessionSearch = "session/search": Unary, Never, Allowed, NORMAL, true,
         session::SearchRequest => session::SearchResponse, "text in titles and messages";
     SessionCreate = "session/create": Unary, Creates, Refused, NORMAL, true,
         session::CreateRequest => session::CreateResponse, "make a session, or adopt the same id";

@@ -14,6 +14,7 @@ mod history;
 mod models;
 mod prompting;
 mod rows;
+mod search;
 mod workspaces;
 
 use std::ops::Range;
@@ -30,6 +31,7 @@ use orrery_llm::Adapters;
 use orrery_projection::checkpoint::CheckpointStore;
 use orrery_projection::{Cells, Registration, Registry};
 use orrery_query::page::tail_page;
+use orrery_query::search::{SearchIndex, Searcher};
 use orrery_query::{Observation, Observations, Page, Wanted, tail_page_of};
 use orrery_session::payload::{ApprovalPolicy, ModelSelection, SandboxMode};
 use orrery_session::{
@@ -37,6 +39,7 @@ use orrery_session::{
     Vocabulary,
 };
 use orrery_storage::{Durability, LogView, LogWriter, StorageError, Store};
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::checkpoints::Checkpoints;
@@ -73,6 +76,8 @@ pub struct ControllerParts {
     pub state: StateFile,
     /// Where projections are kept; without it cold sessions are folded from their logs.
     pub checkpoints: Option<Arc<dyn CheckpointStore>>,
+    /// Where words are found; without it nothing is.
+    pub search: Option<Arc<dyn SearchIndex>>,
     /// The models.
     pub adapters: Adapters,
     /// The tools.
@@ -134,6 +139,9 @@ struct Inner {
     cold: cold_rows::ColdRows,
     checkpoints: Option<Arc<dyn CheckpointStore>>,
     keeper: Option<Checkpoints>,
+    searcher: Option<Searcher>,
+    /// Ends what runs in the background.
+    closing: CancellationToken,
     tasks: TaskTracker,
 }
 
@@ -170,6 +178,7 @@ impl Controller {
             store,
             state,
             checkpoints,
+            search,
             adapters,
             tools,
             clock,
@@ -186,10 +195,13 @@ impl Controller {
             checkpoints.clone(),
             WANTED,
         );
+        let live = Arc::new(LiveSessions::new());
         let tasks = TaskTracker::new();
         let keeper = checkpoints
             .clone()
             .map(|kept| Checkpoints::new(kept, store.clone(), tasks.clone()));
+        let searcher =
+            search.map(|index| Searcher::new(store.clone(), Arc::clone(&live) as _, index));
         let inner = Inner {
             store,
             state,
@@ -202,7 +214,9 @@ impl Controller {
             clock,
             ids,
             settings,
-            live: Arc::new(LiveSessions::new()),
+            searcher,
+            closing: CancellationToken::new(),
+            live,
             cold: cold_rows::ColdRows::default(),
             checkpoints,
             keeper,
@@ -262,6 +276,7 @@ impl Controller {
 
     /// Stops all turns, saves everything, closes all logs. Gives what could not be saved.
     pub async fn shutdown(&self) -> Vec<String> {
+        self.inner.closing.cancel();
         let stops = self.inner.live.all().into_iter().map(|handle| async move {
             if handle.stop().await.is_err() {
                 tracing::debug!(session = %handle.id(), "closed by itself before it was stopped");

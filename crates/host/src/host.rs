@@ -110,6 +110,7 @@ impl Host {
             store,
             state,
             checkpoints: None,
+            search: None,
             adapters: adapters(config)?,
             tools: orrery_tools::standard_tools(),
             clock: Arc::clone(&clock),
@@ -151,6 +152,7 @@ impl Host {
         let source = |source| HostError::Listen { address, source };
         let listener = TcpListener::bind(address).await.map_err(source)?;
         let address = listener.local_addr().map_err(source)?;
+        self.controller.keep_searchable();
         let home = &self.options.home;
         let secret = cookie_secret(home)?;
         let auth = Auth::new(&home.token()?, secret.into_bytes(), Arc::clone(&self.clock));

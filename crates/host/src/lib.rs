@@ -8,6 +8,7 @@ pub mod controller;
 pub mod gateway;
 pub mod home;
 mod host;
+mod live_logs;
 mod live_sessions;
 mod log_writer;
 pub mod state_file;

@@ -94,7 +94,7 @@ pub fn fold(
             .restore_floor(&rows, &read)
             .unwrap_or(SessionLogOffset::ZERO)
             .min(stored_end);
-        let mut events = view.events_of_since(&types, base)?;
+        let mut events = view.events_of_within(&types, base..view.end())?;
         let stored =
             events.partition_point(|event: &SharedEvent| event.seq().offset_before() < stored_end);
         let added = events.split_off(stored);

@@ -6,11 +6,15 @@
 //!
 //! Start reading at [`fold`], then [`observe`] and [`page`]; [`search`] stands by itself.
 
+pub mod error;
 pub mod fold;
+pub mod live;
 pub mod observe;
 pub mod page;
 pub mod search;
 
+pub use error::QueryError;
 pub use fold::{Folded, Wanted, fold};
-pub use observe::{Observation, Observations, QueryError};
+pub use live::{LiveLog, LiveSessions, NobodyLive};
+pub use observe::{Observation, Observations};
 pub use page::{Page, tail_page_of};

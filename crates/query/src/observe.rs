@@ -12,60 +12,15 @@ use orrery_projection::checkpoint::{CheckpointRecord, CheckpointStore};
 use orrery_projection::{Cells, Registry};
 use orrery_session::{SessionHeader, SessionId, SessionLogOffset, SharedEvent};
 use orrery_storage::store::blocking;
-use orrery_storage::{LogView, Revision, StorageError, Store};
+use orrery_storage::{LogView, Revision, Store};
 use tokio::sync::OnceCell;
 
+use crate::error::QueryError;
 use crate::fold::{Wanted, fold};
 use crate::page::{Page, tail_page_of};
 
 /// How many observations are kept.
 const KEPT: usize = 5;
-
-/// Why a session cannot be observed.
-#[derive(Debug, Clone, thiserror::Error)]
-#[non_exhaustive]
-pub enum QueryError {
-    /// No such session.
-    #[error("no session {id}")]
-    NotFound {
-        /// The id.
-        id: SessionId,
-    },
-    /// Its log is damaged.
-    #[error("session {id} cannot be read: {why}")]
-    Corrupt {
-        /// The session.
-        id: SessionId,
-        /// What is wrong.
-        why: String,
-    },
-    /// Storage failed.
-    #[error(transparent)]
-    Storage(StorageError),
-}
-
-impl QueryError {
-    /// The stable code (`subagent.md` 3.5).
-    pub const fn code(&self) -> &'static str {
-        match self {
-            Self::NotFound { .. } => "SESSION_QUERY_SESSION_NOT_FOUND",
-            Self::Corrupt { .. } => "SESSION_QUERY_CORRUPT_SESSION",
-            Self::Storage(_) => "SESSION_QUERY_PERSISTENCE_FAILED",
-        }
-    }
-
-    fn of_storage(id: &SessionId, error: StorageError) -> Self {
-        match error {
-            StorageError::NotFound { id } => Self::NotFound { id },
-            StorageError::Corrupt { .. } | StorageError::Unsupported { .. } => Self::Corrupt {
-                id: id.clone(),
-                why: error.to_string(),
-            },
-            other if other.is_missing_file() => Self::NotFound { id: id.clone() },
-            other => Self::Storage(other),
-        }
-    }
-}
 
 /// A cold session at one revision: read piece by piece, never whole unless somebody asks.
 #[derive(Debug)]

@@ -6,12 +6,16 @@
 //!
 //! Start reading at [`index`], the port; then [`words`], [`text`] and [`searcher`].
 
+pub mod filling;
 pub mod index;
+pub mod searcher;
 pub mod snippet;
 pub mod text;
 pub mod words;
 
+pub use filling::{Backlog, Filling};
 pub use index::{
     Document, Generation, IndexError, IndexHit, IndexQuery, IndexedSession, Phrase, SearchIndex,
     SessionUpdate, Standing,
 };
+pub use searcher::{Found, FoundPage, SearchRequest, Searcher};

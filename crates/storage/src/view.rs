@@ -205,29 +205,27 @@ impl LogView {
     /// # Errors
     /// When a needed frame is damaged.
     pub fn events_of(&self, types: &[&EventType]) -> Result<Vec<SharedEvent>, StorageError> {
-        self.events_of_since(types, SessionLogOffset::ZERO)
+        self.events_of_within(types, SessionLogOffset::ZERO..self.end())
     }
 
-    /// All events of these types from a boundary on, in order, decoding only the frames that hold
-    /// any.
+    /// The events of these types in a range, in order, decoding only the frames that hold any.
     ///
     /// # Errors
     /// When a needed frame is damaged.
-    pub fn events_of_since(
+    pub fn events_of_within(
         &self,
         types: &[&EventType],
-        since: SessionLogOffset,
+        range: Range<SessionLogOffset>,
     ) -> Result<Vec<SharedEvent>, StorageError> {
         let wanted = |event: &SharedEvent| {
-            event.seq().offset_before() >= since && types.contains(&event.event_type())
+            range.contains(&event.seq().offset_before()) && types.contains(&event.event_type())
         };
-        let first = self.index.frames_between(since, self.index.end()).start;
+        let between = self.index.frames_between(range.start, range.end);
         let mut events = Vec::new();
         for frame in self.index.frames_with(types) {
-            if frame < first {
-                continue;
+            if between.contains(&frame) {
+                events.extend(self.frame(frame)?.into_iter().filter(wanted));
             }
-            events.extend(self.frame(frame)?.into_iter().filter(wanted));
         }
         events.extend(self.tail.iter().filter(|event| wanted(event)).cloned());
         Ok(events)

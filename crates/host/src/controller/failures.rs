@@ -54,7 +54,15 @@ pub(super) fn of_query(error: &QueryError) -> ApiError {
             )
             .with("sessionId", id)
         }
-        _ => ApiError::internal(),
+        QueryError::Index(_) | QueryError::SearchDisabled { .. } => {
+            tracing::error!(%error, "the search failed");
+            let message = "the search index cannot be used just now; the Host's log says why";
+            ApiError::new(ErrorCode::StorageUnavailable, message)
+        }
+        _ => {
+            tracing::error!(%error, "a query failed");
+            ApiError::internal()
+        }
     }
 }
 

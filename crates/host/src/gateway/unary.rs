@@ -118,6 +118,7 @@ async fn dispatch(
     let c = &gateway.controller;
     Ok(match name {
         "session/list" => ok(&c.list(parse(body)?).await?),
+        "session/search" => ok(&c.search(parse(body)?).await?),
         "session/create" => ok(&c.create(parse(body)?).await?),
         "session/prompt" => ok(&c.prompt(parse(body)?).await?),
         "session/cancel" => ok(&c.cancel(parse(body)?).await?),
