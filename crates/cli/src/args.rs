@@ -141,6 +141,8 @@ impl From<Permission> for SandboxMode {
 pub(crate) enum Sessions {
     /// List the sessions, newest first.
     List(List),
+    /// Search titles and what was said.
+    Search(Search),
     /// Show what was said in a session.
     Show(Show),
 }
@@ -151,6 +153,16 @@ pub(crate) struct List {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=500))]
     pub(crate) limit: Option<u32>,
     /// Print the response object of `session/list`.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Search {
+    /// The words to look for; all of them must occur.
+    #[arg(value_name = "QUERY")]
+    pub(crate) query: String,
+    /// Print the response object of `session/search`.
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -11,6 +11,7 @@ mod commands;
 mod context;
 mod memory;
 mod output;
+mod progress;
 mod report;
 mod running;
 mod transcript;

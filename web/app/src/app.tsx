@@ -53,7 +53,12 @@ export function App(): ReactNode {
         onClick={() => setDrawer(false)}
       />
       {place.kind === "session" ? (
-        <Conversation key={place.id} session={client.session(place.id)} onMenu={showDrawer} />
+        <Conversation
+          key={place.id}
+          session={client.session(place.id)}
+          at={place.at}
+          onMenu={showDrawer}
+        />
       ) : (
         <NewSession cwd={place.cwd} onMenu={showDrawer} onAddFolder={() => setAdding(true)} />
       )}

@@ -80,13 +80,13 @@ export class EventStream {
   }
 
   /** Loads older entries; resolves when they are published or there are none. */
-  async loadOlder(): Promise<void> {
+  async loadOlder(maxMessages = PAGE_MESSAGES): Promise<void> {
     const request = this.journal.older();
     if (!request) return;
     const { token, ...range } = request;
     let page: Page;
     try {
-      page = readPage(await this.#page({ ...range }));
+      page = readPage(await this.#page({ ...range, maxMessages }));
     } catch (thrown) {
       this.journal.olderFailed(token);
       throw asRemoteError(thrown);
@@ -115,7 +115,11 @@ export class EventStream {
     this.#run(effects);
   }
 
-  #page(range: { throughSeq: number; beforeSeq?: number }): Promise<PageResponse> {
+  #page(range: {
+    throughSeq: number;
+    beforeSeq?: number;
+    maxMessages?: number;
+  }): Promise<PageResponse> {
     const request = { address: this.#address, maxMessages: PAGE_MESSAGES, ...range };
     return this.#call("session/page", request);
   }

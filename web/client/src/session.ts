@@ -46,6 +46,9 @@ export interface SessionServices {
   now: () => number;
 }
 
+/** How many messages are asked for at once on the way to an old event. */
+const REACH_MESSAGES = 500;
+
 export class SessionObject {
   readonly sessionId: string;
   readonly changed = new Emitter();
@@ -59,6 +62,7 @@ export class SessionObject {
   #submissions: Submissions;
   #view: SessionView;
   #withdraw: Array<() => void> = [];
+  #older: Promise<void> | null = null;
 
   constructor(sessionId: string, services: SessionServices) {
     this.sessionId = sessionId;
@@ -129,16 +133,36 @@ export class SessionObject {
     this.#set({ openState: "cold", loadingOlder: false });
   }
 
-  async loadOlder(): Promise<void> {
-    const { openState, hasMore, loadingOlder } = this.#view;
-    if (!this.#stream || openState !== "open" || !hasMore || loadingOlder) return;
+  /** Loads older entries; who asks meanwhile waits for the same ones. */
+  loadOlder(maxMessages?: number): Promise<void> {
+    const { openState, hasMore } = this.#view;
+    if (this.#older) return this.#older;
+    if (!this.#stream || openState !== "open" || !hasMore) return Promise.resolve();
+    this.#older = this.#loadOlder(this.#stream, maxMessages).finally(() => {
+      this.#older = null;
+    });
+    return this.#older;
+  }
+
+  async #loadOlder(stream: EventStream, maxMessages: number | undefined): Promise<void> {
     this.#set({ loadingOlder: true });
     try {
-      await this.#stream.loadOlder();
+      await stream.loadOlder(maxMessages);
     } catch (thrown) {
       this.#set({ failure: { op: "older", error: asRemoteError(thrown) } });
     } finally {
       this.#set({ loadingOlder: false });
+    }
+  }
+
+  /** Loads older entries until the window reaches back to an event; whether it does. */
+  async reach(seq: number): Promise<boolean> {
+    for (;;) {
+      const first = this.#entries[0]?.first;
+      if (first === undefined || this.#view.openState !== "open") return false;
+      if (first <= seq) return true;
+      await this.loadOlder(REACH_MESSAGES);
+      if (this.#entries[0]?.first === first) return false;
     }
   }
 

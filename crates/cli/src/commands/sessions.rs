@@ -7,15 +7,16 @@ use std::path::PathBuf;
 
 use orrery_api::content::Address;
 use orrery_api::history::{FollowItem, FollowRequest, HistoryRecord, PageRequest, PageResponse};
-use orrery_api::session::{ListRequest, SessionSummary};
+use orrery_api::session::{ListRequest, SearchHit, SearchRequest, SessionSummary};
 use orrery_host::controller::Controller;
 use orrery_host::{Host, HostOptions};
 use orrery_session::{Event, SessionId, SessionSeq, SessionSeqCursor};
 use serde::Deserialize;
 
-use crate::args::{List, Sessions, Show};
+use crate::args::{List, Search, Sessions, Show};
 use crate::context::Context;
 use crate::output;
+use crate::progress::Progress;
 use crate::report::Failure;
 use crate::transcript::{Piece, piece};
 
@@ -23,6 +24,8 @@ use crate::transcript::{Piece, piece};
 const PAGE_MESSAGES: u32 = 500;
 /// Rows of a list page when one session is looked for.
 const LOOK_UP_ROWS: u32 = 500;
+/// Characters of what was found.
+const SNIPPET_WIDTH: usize = 100;
 /// Characters of a title.
 const TITLE_WIDTH: usize = 60;
 
@@ -36,6 +39,7 @@ pub(super) async fn sessions(context: Context, sessions: Sessions) -> Result<(),
     })?;
     let done = match sessions {
         Sessions::List(asked) => list(host.controller(), &asked).await,
+        Sessions::Search(asked) => search(host.controller(), &asked).await,
         Sessions::Show(asked) => show(host.controller(), &asked).await,
     };
     host.shutdown().await;
@@ -62,6 +66,39 @@ async fn list(controller: &Controller, asked: &List) -> Result<(), Failure> {
         None => {}
     }
     Ok(())
+}
+
+async fn search(controller: &Controller, asked: &Search) -> Result<(), Failure> {
+    let mut bar = Progress::new("sessions are searchable");
+    controller.index_all(|left| bar.show(left)).await?;
+    bar.done();
+    let request = SearchRequest {
+        query: asked.query.clone(),
+    };
+    let response = controller.search(request).await?;
+    if asked.json {
+        return output::json(&response);
+    }
+    let rows: Vec<Vec<String>> = response.items.iter().map(found).collect();
+    output::data(&output::table(&rows))?;
+    if rows.is_empty() {
+        output::say("nothing was found");
+    } else if response.has_more {
+        output::say("there are more; say more words");
+    }
+    Ok(())
+}
+
+fn found(hit: &SearchHit) -> Vec<String> {
+    let place = match hit.r#match.r#type.as_str() {
+        "session/title" => "title".to_owned(),
+        _ => format!("event {}", hit.r#match.seq),
+    };
+    vec![
+        hit.session_id.to_string(),
+        place,
+        output::short(&hit.snippet, SNIPPET_WIDTH),
+    ]
 }
 
 fn row(session: &SessionSummary) -> Vec<String> {

@@ -134,12 +134,18 @@ export function useWorkspaces(): Loaded<readonly Workspace[]> {
   return loaded;
 }
 
-/** Where the page is: a session, or a new one in a folder. */
-export type Place = { kind: "session"; id: string } | { kind: "new"; cwd: string | null };
+/** Where the page is: a session, perhaps at one of its events, or a new one in a folder. */
+export type Place =
+  | { kind: "session"; id: string; at?: number }
+  | { kind: "new"; cwd: string | null };
 
 function readPlace(): Place {
   const [, head, rest] = location.hash.match(/^#\/(s|new)(?:\/(.*))?$/) ?? [];
-  if (head === "s" && rest) return { kind: "session", id: decodeURIComponent(rest) };
+  if (head === "s" && rest) {
+    const [id = "", at = ""] = rest.split("?at=");
+    const seq = /^\d+$/.test(at) ? { at: Number(at) } : {};
+    return { kind: "session", id: decodeURIComponent(id), ...seq };
+  }
   return { kind: "new", cwd: head === "new" && rest ? decodeURIComponent(rest) : null };
 }
 
@@ -160,7 +166,8 @@ export function usePlace(): Place {
 export function go(to: Place): void {
   const id = to.kind === "session" ? to.id : (to.cwd ?? "");
   const head = to.kind === "session" ? "s" : "new";
-  const hash = id ? `#/${head}/${encodeURIComponent(id)}` : `#/${head}`;
+  const at = to.kind === "session" && to.at !== undefined ? `?at=${to.at}` : "";
+  const hash = id ? `#/${head}/${encodeURIComponent(id)}${at}` : `#/${head}`;
   if (hash === location.hash) return;
   // Unlike setting the hash this takes effect at once, not with a later event.
   history.pushState(null, "", hash);

@@ -140,6 +140,7 @@ export class TranscriptFold {
     const node: UserNode = {
       kind: "user",
       key,
+      seq: event.seq,
       id: text(data.id) ?? key,
       rpcId,
       time: event.time,
@@ -191,7 +192,8 @@ export class TranscriptFold {
       .map((block) => finalBlock(fields(block)))
       .filter((block) => block !== undefined);
     const interrupted = data.interrupted === true;
-    this.#put({ ...node, blocks, streaming: false, interrupted, time: event.time });
+    const { seq, time } = event;
+    this.#put({ ...node, seq, blocks, streaming: false, interrupted, time });
     const usage = fields(data.usage);
     this.#usage.input +=
       (number(usage.inputTokens) ?? 0) +
@@ -307,7 +309,15 @@ export class TranscriptFold {
     const index = this.#index.get(key);
     const node = index === undefined ? undefined : this.#nodes[index];
     if (node?.kind === "assistant") return node;
-    return { kind: "assistant", key, time, blocks: [], streaming: true, interrupted: false };
+    return {
+      kind: "assistant",
+      key,
+      seq: undefined,
+      time,
+      blocks: [],
+      streaming: true,
+      interrupted: false,
+    };
   }
 
   /** The newest call with this id: servers re-use ids. */

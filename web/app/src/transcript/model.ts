@@ -19,6 +19,8 @@ export type Block = TextBlock | CallBlock;
 export interface UserNode {
   kind: "user";
   key: string;
+  /** The message's event. */
+  seq: number;
   id: string;
   rpcId: string | undefined;
   time: number;
@@ -38,6 +40,8 @@ export interface ContextNode {
 export interface AssistantNode {
   kind: "assistant";
   key: string;
+  /** The message's event, once it is there. */
+  seq: number | undefined;
   time: number;
   blocks: readonly Block[];
   streaming: boolean;

@@ -34,10 +34,12 @@ import { UnsavedBanner } from "./unsaved-banner";
 
 interface ConversationProps {
   session: SessionObject;
+  /** The event to show first. */
+  at: number | undefined;
   onMenu: () => void;
 }
 
-export function Conversation({ session, onMenu }: ConversationProps): ReactNode {
+export function Conversation({ session, at, onMenu }: ConversationProps): ReactNode {
   const client = useClient();
   const connection = useConnection();
   const catalogue = useCatalogue();
@@ -99,6 +101,7 @@ export function Conversation({ session, onMenu }: ConversationProps): ReactNode 
       />
       <Rows
         session={session}
+        at={at}
         cwd={row?.cwd ?? session.header?.cwd}
         running={running}
         pendingCalls={pendingCalls}
@@ -150,6 +153,9 @@ export function Conversation({ session, onMenu }: ConversationProps): ReactNode 
   );
 }
 
+/** How long a row that was searched for stands out. */
+const FOUND_MS = 4000;
+
 const FAILED: Record<string, string> = {
   send: "Not sent.",
   stop: "Not stopped.",
@@ -175,13 +181,14 @@ function useDocumentTitle(title: string, asks: boolean): void {
 
 interface RowsProps {
   session: SessionObject;
+  at: number | undefined;
   cwd: string | undefined;
   running: boolean;
   pendingCalls: ReadonlySet<string | undefined>;
   onFork: (seq: number) => void;
 }
 
-function Rows({ session, cwd, running, pendingCalls, onFork }: RowsProps): ReactNode {
+function Rows({ session, at, cwd, running, pendingCalls, onFork }: RowsProps): ReactNode {
   const view = useSession(session);
   const transcript = useTranscript(session);
   const { nodes, rpcIds } = transcript;
@@ -190,7 +197,7 @@ function Rows({ session, cwd, running, pendingCalls, onFork }: RowsProps): React
     (echo) => echo.placement === "transcript" && !rpcIds.has(echo.requestId),
   );
   const lastEcho = echoes.at(-1)?.requestId;
-  const { toBottom } = follow;
+  const { toBottom, toRow, content } = follow;
   // What a person has just said is what they want to see.
   useEffect(() => {
     if (lastEcho !== undefined) toBottom();
@@ -198,6 +205,25 @@ function Rows({ session, cwd, running, pendingCalls, onFork }: RowsProps): React
   useEffect(() => {
     if (view.openState === "open") toBottom();
   }, [view.openState, toBottom]);
+  useEffect(() => {
+    if (view.openState !== "open" || at === undefined) return;
+    let current = true;
+    void session.reach(at).then(() => {
+      // Two frames later, when what came is drawn and the bottom was let go of.
+      requestAnimationFrame(() =>
+        requestAnimationFrame(() => {
+          const row = current ? content.current?.querySelector(`[data-seq="${at}"]`) : null;
+          if (!row) return;
+          toRow(row);
+          row.classList.add("found");
+          setTimeout(() => row.classList.remove("found"), FOUND_MS);
+        }),
+      );
+    });
+    return () => {
+      current = false;
+    };
+  }, [session, at, view.openState, toRow, content]);
 
   const loadOlder = () => {
     const letGo = follow.holdPlace();

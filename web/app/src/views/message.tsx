@@ -15,7 +15,7 @@ import { Markdown } from "./markdown";
 
 export const UserMessage = memo(function UserMessage({ node }: { node: UserNode }) {
   return (
-    <UserBubble text={node.text} time={node.time}>
+    <UserBubble text={node.text} time={node.time} seq={node.seq}>
       {node.images > 0 && (
         <div className="attachment-note">
           {node.images === 1 ? "1 image" : `${node.images} images`}
@@ -28,16 +28,18 @@ export const UserMessage = memo(function UserMessage({ node }: { node: UserNode 
 export function UserBubble(props: {
   text: string;
   time: number;
+  seq?: number;
   echo?: boolean;
   children?: ReactNode;
 }): ReactNode {
-  const { text, time, echo, children } = props;
+  const { text, time, seq, echo, children } = props;
   const [whole, setWhole] = useState(false);
   const long = text.length > 1600 || text.split("\n").length > 18;
   return (
     <article
       className={`row user ${echo ? "echo" : ""}`}
       data-testid="message-user"
+      data-seq={seq}
       aria-label="You said"
     >
       <div className="bubble">
@@ -62,7 +64,12 @@ export const AssistantMessage = memo(function AssistantMessage({ node }: { node:
   const visible = blocks.filter(({ block }) => isVisible(block, node.streaming));
   if (visible.length === 0 && !node.interrupted) return null;
   return (
-    <article className="row assistant" data-testid="message-assistant" aria-label="The agent said">
+    <article
+      className="row assistant"
+      data-testid="message-assistant"
+      data-seq={node.seq}
+      aria-label="The agent said"
+    >
       {visible.map(({ block, key }) => {
         if (block.kind === "call") {
           return (

@@ -10,6 +10,8 @@ export interface Following {
   /** Whether the newest row is in view. */
   atBottom: boolean;
   toBottom: (smooth?: boolean) => void;
+  /** Puts one row into the middle of the view and stays there. */
+  toRow: (row: Element) => void;
   onScroll: () => void;
   /** Called before older rows are asked for; the result lets go when none came. */
   holdPlace: () => () => void;
@@ -30,6 +32,12 @@ export function useFollowing(firstKey: string | undefined): Following {
     following.current = true;
     setAtBottom(true);
     element.scrollTo({ top: element.scrollHeight, behavior: smooth ? "smooth" : "instant" });
+  }, []);
+
+  const toRow = useCallback((row: Element) => {
+    following.current = false;
+    setAtBottom(false);
+    row.scrollIntoView({ block: "center", behavior: "instant" });
   }, []);
 
   const onScroll = useCallback(() => {
@@ -74,5 +82,5 @@ export function useFollowing(firstKey: string | undefined): Following {
     return () => observer.disconnect();
   }, []);
 
-  return { scroller, content, atBottom, toBottom, onScroll, holdPlace };
+  return { scroller, content, atBottom, toBottom, toRow, onScroll, holdPlace };
 }

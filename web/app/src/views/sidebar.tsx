@@ -1,4 +1,4 @@
-/** The left column: new session, filter, sessions by folder, theme. */
+/** The left column: new session, search, sessions by folder, theme. */
 import type { SessionSummary, Workspace } from "@orrery/client";
 import { asRemoteError, type RemoteError } from "@orrery/client";
 import { type ReactNode, useMemo, useState } from "react";
@@ -13,8 +13,10 @@ import {
   usePlace,
   useWorkspaces,
 } from "../lib/hooks";
+import { tidyQuery, useSearch } from "../lib/search";
 import { ErrorLine, IconButton, Menu } from "./controls";
 import { Icon, Logo } from "./icons";
+import { SearchResults } from "./search-results";
 import { SessionRow } from "./session-row";
 import { ThemeSwitch } from "./theme-switch";
 
@@ -41,6 +43,7 @@ export function Sidebar({ onAddFolder, onNavigate }: SidebarProps): ReactNode {
   const place = usePlace();
   const now = useNow(30_000);
   const [filter, setFilter] = useState("");
+  const search = useSearch(filter);
   const current = place.kind === "session" ? place.id : null;
   const groups = useMemo(
     () => groupRows(catalogue.items, workspaces.value ?? [], current),
@@ -84,8 +87,8 @@ export function Sidebar({ onAddFolder, onNavigate }: SidebarProps): ReactNode {
         <input
           type="search"
           value={filter}
-          placeholder="Filter by title"
-          aria-label="Filter sessions by title"
+          placeholder="Search sessions"
+          aria-label="Search sessions"
           data-testid="session-filter"
           onChange={(event) => setFilter(event.target.value)}
         />
@@ -109,7 +112,10 @@ export function Sidebar({ onAddFolder, onNavigate }: SidebarProps): ReactNode {
           shown={shown.length}
           filter={filter}
         />
-        {catalogue.hasMore && (
+        {wanted !== "" && (
+          <SearchResults search={search} wanted={tidyQuery(filter)} onNavigate={onNavigate} />
+        )}
+        {catalogue.hasMore && wanted === "" && (
           <button
             type="button"
             className="link-button more"
@@ -138,7 +144,9 @@ function EmptyNote(props: {
     return <p className="side-note">{connection === "refused" ? "" : "Loading sessions…"}</p>;
   }
   if (props.groups === 0) return <p className="side-note">No sessions yet. Start one above.</p>;
-  if (props.shown === 0) return <p className="side-note">Nothing matches “{props.filter}”.</p>;
+  if (props.shown === 0) {
+    return <p className="side-note">No title or folder matches “{props.filter}”.</p>;
+  }
   return null;
 }
 

@@ -1450,7 +1450,7 @@ export interface StreamOperations {
 /** What this build offers; the others answer `gateway/unknown-method`. */
 export const IMPLEMENTED = {
   "session/list": true,
-  "session/search": false,
+  "session/search": true,
   "session/create": true,
   "session/prompt": true,
   "session/cancel": true,
