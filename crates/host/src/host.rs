@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use orrery_agent::RetryPolicy;
+use orrery_catalog::Catalog;
 use orrery_llm::{Adapters, ApiKey, ModelInfo, Offline, OpenAiChat, OpenAiChatConfig};
 use orrery_session::payload::{ApprovalPolicy, ModelSelection};
 use orrery_session::{Clock, IdSource, LlmFailure, RandomIds, SystemClock};
@@ -105,12 +106,13 @@ impl Host {
                 ..StoreOptions::new(config.sessions_root(home))
             },
         )?;
+        let catalog = catalog(home);
         let state = StateFile::open(home.host_file(), ids.uuid())?;
         let controller = Controller::new(ControllerParts {
             store,
             state,
-            checkpoints: None,
-            search: None,
+            checkpoints: catalog.clone().map(|catalog| Arc::new(catalog) as _),
+            search: catalog.map(|catalog| Arc::new(catalog) as _),
             adapters: adapters(config)?,
             tools: orrery_tools::standard_tools(),
             clock: Arc::clone(&clock),
@@ -219,6 +221,18 @@ impl Listening {
         let served = gateway::serve(gateway, listener).await;
         watcher.abort();
         served.map_err(HostError::Serve)
+    }
+}
+
+/// Checkpoints and the search index. They are derived: where they cannot be kept on disk the Host
+/// works without, and says so.
+fn catalog(home: &Home) -> Option<Catalog> {
+    match Catalog::open(&home.index()) {
+        Ok(catalog) => Some(catalog),
+        Err(error) => {
+            tracing::warn!(%error, "there is no search, and lists are slower");
+            None
+        }
     }
 }
 

@@ -230,7 +230,9 @@ fn is_transparent(character: char) -> bool {
 }
 
 fn is_foreign_letter(character: char) -> bool {
-    matches!(character, '\u{19b0}'..='\u{19c0}' | '\u{19c8}'..='\u{19c9}' | '\u{1cf2}'..='\u{1cf3}')
+    // Letters that were marks once, and letters in black circles, which do not decompose.
+    matches!(character, '\u{19b0}'..='\u{19c0}' | '\u{19c8}'..='\u{19c9}' | '\u{1cf2}'..='\u{1cf3}'
+        | '\u{1f150}'..='\u{1f189}')
 }
 
 /// A whole Korean syllable: the one decomposition that we do not want.
