@@ -52,7 +52,7 @@ pub use control::ControlFeed;
 pub use history::{FollowFeed, FollowPiece};
 
 /// What is folded of a cold log: what clients see, and what the control stream tells of it.
-const WANTED: Wanted = Wanted {
+const WANTED: Wanted<'static> = Wanted {
     always: &[
         "title",
         "sessionListMetadata",

@@ -10,16 +10,25 @@ use orrery_storage::{LogView, StorageError};
 
 /// Which projections are folded of a cold log.
 #[derive(Debug, Clone, Copy)]
-pub struct Wanted {
+pub struct Wanted<'a> {
     /// Those that are read for.
-    pub always: &'static [&'static str],
+    pub always: &'a [&'static str],
     /// Those whose state is the initial one unless messages wait, which the log's index knows.
-    pub while_queued: &'static [&'static str],
+    pub while_queued: &'a [&'static str],
     /// Those whose state is the initial one unless questions are undecided, which it knows too.
-    pub while_asking: &'static [&'static str],
+    pub while_asking: &'a [&'static str],
 }
 
-impl Wanted {
+impl<'a> Wanted<'a> {
+    /// These keys, whatever the index knows.
+    pub const fn only(keys: &'a [&'static str]) -> Self {
+        Self {
+            always: keys,
+            while_queued: &[],
+            while_asking: &[],
+        }
+    }
+
     /// All keys.
     pub fn keys(&self) -> Vec<&'static str> {
         [self.always, self.while_queued, self.while_asking].concat()
@@ -42,7 +51,7 @@ pub struct Folded {
 /// When a needed frame is damaged, or an event that may not be skipped is of an unknown type.
 pub fn fold(
     registry: &Registry,
-    wanted: &Wanted,
+    wanted: &Wanted<'_>,
     view: &LogView,
     record: Option<&CheckpointRecord>,
 ) -> Result<Folded, StorageError> {

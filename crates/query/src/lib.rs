@@ -4,8 +4,10 @@
 //! interrupted turn is closed in memory only. Leaves to others: which sessions are live (the host),
 //! what lies on disk (`orrery-storage`), what is folded (`orrery-projection`).
 //!
-//! Start reading at [`fold`], then [`observe`] and [`page`]; [`search`] stands by itself.
+//! Start reading at [`fold`], then [`observe`] and [`page`]; [`corpus`] asks about all sessions at
+//! once, and [`search`] about their words.
 
+pub mod corpus;
 pub mod error;
 pub mod fold;
 pub mod live;
@@ -13,6 +15,7 @@ pub mod observe;
 pub mod page;
 pub mod search;
 
+pub use corpus::{Corpus, Lease, SessionRecord};
 pub use error::QueryError;
 pub use fold::{Folded, Wanted, fold};
 pub use live::{LiveLog, LiveSessions, NobodyLive};

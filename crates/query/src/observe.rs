@@ -89,7 +89,7 @@ pub struct Observations {
     store: Store,
     registry: Arc<Registry>,
     checkpoints: Option<Arc<dyn CheckpointStore>>,
-    wanted: Wanted,
+    wanted: Wanted<'static>,
     /// Most recently used first.
     kept: Arc<Mutex<VecDeque<Kept>>>,
 }
@@ -100,7 +100,7 @@ impl Observations {
         store: Store,
         registry: Arc<Registry>,
         checkpoints: Option<Arc<dyn CheckpointStore>>,
-        wanted: Wanted,
+        wanted: Wanted<'static>,
     ) -> Self {
         Self {
             store,

@@ -200,6 +200,11 @@ impl Filling {
         self.write(&mut batch).await
     }
 
+    /// Forgets what the index holds: it failed, and may have lost everything.
+    pub fn forget(&self) {
+        self.lock().instance = None;
+    }
+
     /// Reads what the index holds, once, and again when another file lies there.
     async fn look(&self) -> Result<(), IndexError> {
         let index = Arc::clone(&self.index);

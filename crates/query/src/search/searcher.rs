@@ -119,11 +119,17 @@ impl Searcher {
     ///
     /// # Errors
     /// When the index or the sessions root cannot be used.
-    pub async fn catch_up(&self, go_on: impl FnMut(usize) -> bool) -> Result<(), QueryError> {
-        let backlog = self.filling.backlog().await?;
-        let behind = backlog.len();
-        self.note(behind).await;
-        self.filling.work_off(backlog, go_on).await?;
+    pub async fn catch_up(&self, mut go_on: impl FnMut(usize) -> bool) -> Result<(), QueryError> {
+        for attempt in 0.. {
+            let backlog = self.filling.backlog().await?;
+            self.note(backlog.len()).await;
+            match self.filling.work_off(backlog, &mut go_on).await {
+                Ok(()) => break,
+                // The file may have been deleted under our hands: a new one is fed from the start.
+                Err(_) if attempt == 0 => self.filling.forget(),
+                Err(error) => return Err(error.into()),
+            }
+        }
         self.note(0).await;
         Ok(())
     }
@@ -173,6 +179,18 @@ impl Searcher {
     /// `INVALID_QUERY`, `INVALID_LIMIT`, `INVALID_CURSOR`, `STALE_CURSOR`, and `INDEX_FAILED` when
     /// the index cannot be used.
     pub async fn search(&self, request: &SearchRequest) -> Result<FoundPage, QueryError> {
+        match self.search_once(request).await {
+            Err(QueryError::Index(error)) => {
+                tracing::debug!(%error, "the search index is looked at anew");
+                self.filling.forget();
+                *self.looked.lock().await = None;
+                self.search_once(request).await
+            }
+            answer => answer,
+        }
+    }
+
+    async fn search_once(&self, request: &SearchRequest) -> Result<FoundPage, QueryError> {
         let phrases = phrases_of(&request.query)?;
         let limit = request.limit.unwrap_or(DEFAULT_LIMIT);
         if !(1..=MAX_LIMIT).contains(&limit) {
