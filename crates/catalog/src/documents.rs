@@ -28,6 +28,12 @@ pub(crate) const fn number(standing: Standing) -> i64 {
     }
 }
 
+/// A session as a word of the index. It begins with a character for private use, which the tokenizer
+/// takes for a letter and no text ever gives a word, so that no beginning of a word meets it.
+pub(crate) fn session_word(key: i64) -> String {
+    format!("\u{e000}{key}")
+}
+
 /// Applies an update. Says whether a search may answer otherwise now.
 pub(crate) fn apply(connection: &Connection, update: &SessionUpdate) -> Result<bool, CatalogError> {
     let mut changed = false;
@@ -99,9 +105,14 @@ fn put(connection: &Connection, session: i64, document: &Document) -> Result<boo
         i64::try_from(length).unwrap_or(i64::MAX)
     ])?;
     let id = connection.last_insert_rowid();
-    let sql = "INSERT INTO text (rowid, words, joined) VALUES (?1, ?2, ?3)";
+    let sql = "INSERT INTO text (rowid, words, joined, session) VALUES (?1, ?2, ?3, ?4)";
     let mut insert = connection.prepare_cached(sql)?;
-    insert.execute(params![id, words.words, words.joined])?;
+    insert.execute(params![
+        id,
+        words.words,
+        words.joined,
+        session_word(session)
+    ])?;
     Ok(true)
 }
 

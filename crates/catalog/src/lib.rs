@@ -56,8 +56,8 @@ impl Catalog {
         Connections::in_memory().map(Self::of)
     }
 
-    /// Looks at the whole file, and drops and remakes it when something is wrong. Reads every page:
-    /// for `doctor` and quiet moments. Says whether the file had to be made anew.
+    /// Looks at the whole file, and drops and remakes it when something is wrong. Reads every page,
+    /// some seconds for a large index, while all other calls wait: for `doctor` and quiet moments. Says whether the file had to be made anew.
     ///
     /// # Errors
     /// When the place cannot be used.

@@ -11,6 +11,8 @@
 //! - `b`: the next phrase, one word that means both: in the first column itself, in the second the
 //!   joined form;
 //! - `j`: the joined form of the phrase before, in both columns.
+//!
+//! Phrases behind those of the pattern do not count.
 
 #![expect(
     unsafe_code,
@@ -22,7 +24,8 @@ use std::ptr;
 
 use rusqlite::{Connection, Error, Result, ffi};
 
-/// The column of the words; the other one holds joined identifiers.
+/// The column of the words; behind it is that of joined identifiers. No phrase of the pattern looks
+/// into others.
 const WORDS: c_int = 0;
 
 /// Makes the function known to a connection.

@@ -12,7 +12,7 @@ use orrery_query::search::{IndexHit, IndexQuery, Phrase, Standing};
 use orrery_session::{EventType, SessionId, SessionSeq, Timestamp};
 use rusqlite::{Connection, Row, ToSql};
 
-use crate::documents::number;
+use crate::documents::{number, session_word};
 use crate::error::CatalogError;
 
 /// Of the documents that match, so many are ranked: those that were indexed last. Words that occur
@@ -21,7 +21,7 @@ use crate::error::CatalogError;
 /// candidates, its longer forms are not asked for. FTS5 would gather all of them beforehand.
 pub const CANDIDATES: usize = 2_000;
 
-/// Up to so many sessions, the search is limited to where their documents lie in the index.
+/// Up to so many sessions are part of what FTS5 looks for. More are a filter of what it finds.
 const FEW_SESSIONS: usize = 16;
 
 /// Beginnings of up to so many letters have lists of their own in the index (`schema.sql`).
@@ -31,7 +31,7 @@ const SHORT_PREFIX: usize = 3;
 /// has hits.
 const MATCHING: &str = "
     FROM text CROSS JOIN documents ON documents.id = text.rowid
-    WHERE text MATCH :match AND text.rowid BETWEEN :first AND :last
+    WHERE text MATCH :match
         AND (:types IS NULL OR documents.type IN (SELECT value FROM json_each(:types)))
         AND (:standings IS NULL
             OR documents.standing IN (SELECT value FROM json_each(:standings)))
@@ -55,11 +55,6 @@ WHERE wanted
 ORDER BY matches DESC, length, time DESC, sessions.id, seq DESC
 LIMIT :limit OFFSET :offset";
 
-/// Where the documents of some sessions lie.
-const SPAN: &str = "
-SELECT min(documents.id), max(documents.id) FROM documents
-WHERE session IN (SELECT key FROM sessions WHERE id IN (SELECT value FROM json_each(?1)))";
-
 /// Answers a query.
 pub(crate) fn search(
     connection: &Connection,
@@ -72,11 +67,16 @@ pub(crate) fn search(
     if nothing {
         return Ok(Vec::new());
     }
-    let Some(filter) = Filter::of(connection, query)? else {
-        return Ok(Vec::new());
+    let within = match &query.sessions {
+        Some(ids) if ids.len() <= FEW_SESSIONS => match within(connection, ids)? {
+            Some(within) => within,
+            None => return Ok(Vec::new()),
+        },
+        _ => String::new(),
     };
-    let whole = Asked::of(&query.phrases, LongPrefixes::AsTheyStand);
-    let open = Asked::of(&query.phrases, LongPrefixes::GoOn);
+    let filter = Filter::of(query);
+    let whole = Asked::of(&query.phrases, LongPrefixes::AsTheyStand, &within);
+    let open = Asked::of(&query.phrases, LongPrefixes::GoOn, &within);
     if whole.expression != open.expression && filter.is_filled_by(connection, &whole)? {
         filter.ranked(connection, &whole, query)
     } else {
@@ -86,8 +86,6 @@ pub(crate) fn search(
 
 /// A query's conditions but its phrases, as they are bound.
 struct Filter {
-    first: i64,
-    last: i64,
     types: Option<String>,
     standings: Option<String>,
     sessions: Option<String>,
@@ -97,20 +95,15 @@ struct Filter {
 }
 
 impl Filter {
-    /// `None` when nothing can hold.
-    fn of(connection: &Connection, query: &IndexQuery) -> Result<Option<Self>, CatalogError> {
-        let sessions = query.sessions.as_ref().map(|ids| {
+    fn of(query: &IndexQuery) -> Self {
+        let many = query
+            .sessions
+            .as_ref()
+            .filter(|ids| ids.len() > FEW_SESSIONS);
+        let sessions = many.map(|ids| {
             let ids: Vec<&str> = ids.iter().map(SessionId::as_str).collect();
             serde_json::Value::from(ids).to_string()
         });
-        let few = |ids: &BTreeSet<SessionId>| ids.len() <= FEW_SESSIONS;
-        let (first, last) = match &sessions {
-            Some(ids) if query.sessions.as_ref().is_some_and(few) => match span(connection, ids)? {
-                Some(span) => span,
-                None => return Ok(None),
-            },
-            _ => (i64::MIN, i64::MAX),
-        };
         let types = query.types.as_ref().map(|types| {
             let names: Vec<&str> = types.iter().map(EventType::as_str).collect();
             serde_json::Value::from(names).to_string()
@@ -125,23 +118,19 @@ impl Filter {
         let times = query.times.as_ref().map_or((i64::MIN, i64::MAX), |range| {
             (range.start().epoch_millis(), range.end().epoch_millis())
         });
-        Ok(Some(Self {
-            first,
-            last,
+        Self {
             types,
             standings,
             sessions,
             seqs,
             times,
             candidates: signed(CANDIDATES as u64),
-        }))
+        }
     }
 
     fn bound<'a>(&'a self, asked: &'a Asked) -> Vec<(&'static str, &'a dyn ToSql)> {
         vec![
             (":match", &asked.expression),
-            (":first", &self.first),
-            (":last", &self.last),
             (":types", &self.types),
             (":standings", &self.standings),
             (":sessions", &self.sessions),
@@ -193,13 +182,22 @@ fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-fn span(connection: &Connection, sessions: &str) -> Result<Option<(i64, i64)>, CatalogError> {
-    let mut statement = connection.prepare_cached(SPAN)?;
-    let span = |row: &Row<'_>| Ok((row.get::<_, Option<i64>>(0)?, row.get::<_, Option<i64>>(1)?));
-    match statement.query_row([sessions], span)? {
-        (Some(first), Some(last)) => Ok(Some((first, last))),
-        _ => Ok(None),
+/// The condition that a document is of one of these sessions, behind others; `None` when none of
+/// them is indexed.
+fn within(
+    connection: &Connection,
+    sessions: &BTreeSet<SessionId>,
+) -> Result<Option<String>, CatalogError> {
+    let mut statement = connection.prepare_cached("SELECT key FROM sessions WHERE id = ?1")?;
+    let mut words = Vec::new();
+    for id in sessions {
+        let mut rows = statement.query([id.as_str()])?;
+        if let Some(row) = rows.next()? {
+            words.push(quoted(&session_word(row.get(0)?), false));
+        }
     }
+    let words = words.join(" OR ");
+    Ok((!words.is_empty()).then(|| format!(" AND {{session}} : ({words})")))
 }
 
 fn hit(row: &Row<'_>) -> Result<IndexHit, CatalogError> {
@@ -239,7 +237,7 @@ impl LongPrefixes {
 }
 
 impl Asked {
-    fn of(phrases: &[Phrase], long: LongPrefixes) -> Self {
+    fn of(phrases: &[Phrase], long: LongPrefixes, within: &str) -> Self {
         let mut asked = Self {
             expression: String::new(),
             pattern: String::new(),
@@ -250,6 +248,8 @@ impl Asked {
             }
             asked.phrase(phrase, long);
         }
+        // Last: `occurrences` counts the phrases that the pattern has a letter for.
+        asked.expression.push_str(within);
         asked
     }
 

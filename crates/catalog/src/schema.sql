@@ -41,10 +41,11 @@ CREATE UNIQUE INDEX documents_by_seq ON documents (session, seq);
 CREATE UNIQUE INDEX titles ON documents (session) WHERE type = 'session/title';
 
 -- The words, by document. They are split before they come here, by rules that leave the tokenizer
--- nothing to do. Texts are not kept: the log has them. Beginnings of up to three letters have lists of
+-- nothing to do. The session is a word as well, so that a search within a few sessions does not walk
+-- through all others. Texts are not kept: the log has them. Beginnings of up to three letters have lists of
 -- their own, because to gather them from all words that begin so takes tens of milliseconds.
 CREATE VIRTUAL TABLE text USING fts5 (
-    words, joined,
+    words, joined, session,
     content = '', contentless_delete = 1, prefix = '1 2 3',
     tokenize = 'unicode61 remove_diacritics 0'
 );

@@ -60,7 +60,9 @@ impl SearchIndex for Catalog {
         let found = self.connections.read(|connection| {
             // Asked here: the look for the file, which may find it gone, came before.
             self.connections.not_lost()?;
-            ranking::search(connection, query)
+            // All looks of one search see the same state.
+            let transaction = connection.transaction()?;
+            ranking::search(&transaction, query)
         });
         Ok(found?.0)
     }

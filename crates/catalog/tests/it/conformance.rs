@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use orrery_projection::checkpoint::CheckpointStore;
-use orrery_query::search::{IndexQuery, SearchIndex, SessionUpdate, Standing};
+use orrery_query::search::words::{MAX_PHRASE_WORDS, MAX_PHRASES};
+use orrery_query::search::{IndexQuery, Phrase, SearchIndex, SessionUpdate, Standing};
 use orrery_session::{EventType, Timestamp};
 
 use crate::make::{ask, document, hits, id, record, seq, shadowing, title, update};
@@ -59,6 +60,8 @@ pub(crate) const INDEX: &[fn(&dyn SearchIndex)] = &[
     an_event_is_indexed_once,
     the_generation_moves_with_what_is_found,
     joined_forms_count_where_words_do_not,
+    the_longest_query_is_answered,
+    words_that_nobody_makes_are_answered,
 ];
 
 fn an_empty_index_has_no_hits(index: &dyn SearchIndex) {
@@ -343,4 +346,60 @@ fn joined_forms_count_where_words_do_not(index: &dyn SearchIndex) {
     assert_eq!(hits(index, &ask("getUser")), ["a/1 x2", "a/4 x2", "a/2 x1"]);
     assert_eq!(hits(index, &ask("get user")).len(), 4);
     assert_eq!(hits(index, &ask("getusername")), ["a/1 x1", "a/4 x1"]);
+}
+
+fn the_longest_query_is_answered(index: &dyn SearchIndex) {
+    let pieces: Vec<String> = (0..MAX_PHRASES)
+        .map(|n| format!("some_part{n}_of_{}", "ab_".repeat(2 * MAX_PHRASE_WORDS)))
+        .collect();
+    let text = pieces.join(" ");
+    index
+        .update(&[update("a", vec![document(0, &text)])])
+        .unwrap();
+    let sessions: BTreeSet<_> = (0..15)
+        .map(|n| id(&format!("s{n}")))
+        .chain([id("a")])
+        .collect();
+    let others = sessions.iter().map(|id| update(id.as_str(), Vec::new()));
+    index.update(&others.collect::<Vec<_>>()).unwrap();
+    let query = IndexQuery {
+        sessions: Some(sessions),
+        ..ask(&text)
+    };
+    assert_eq!(query.phrases.len(), MAX_PHRASES);
+    assert_eq!(index.search(&query).unwrap().len(), 1);
+    let long = format!("{}身", "会话列表".repeat(100));
+    index
+        .update(&[update("a", vec![document(1, &long)])])
+        .unwrap();
+    assert_eq!(index.search(&ask(&long)).unwrap().len(), 1);
+}
+
+fn words_that_nobody_makes_are_answered(index: &dyn SearchIndex) {
+    index
+        .update(&[update("a", vec![document(0, "a b word")])])
+        .unwrap();
+    for words in [
+        &["a\"b"][..],
+        &["\0"],
+        &["*"],
+        &["", "a"],
+        &[],
+        &["\u{e000}1"],
+        &["a AND b"],
+    ] {
+        for joined in [None, Some("\" OR word"), Some("")] {
+            let phrase = Phrase {
+                words: words.iter().map(|word| (*word).to_owned()).collect(),
+                prefix: joined.is_none(),
+                joined: joined.map(str::to_owned),
+            };
+            let query = IndexQuery {
+                phrases: vec![phrase],
+                ..ask("word")
+            };
+            index.search(&query).unwrap();
+        }
+    }
+    assert_eq!(hits(index, &ask("word")), ["a/0 x1"]);
 }
