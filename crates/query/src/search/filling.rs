@@ -4,7 +4,7 @@
 //! what is on disk is indexed, and the last indexed event is compared with the log before anything
 //! is added behind it, so that a log that lost its end and was written on is indexed anew.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use orrery_projection::checkpoint::CheckpointIdentity;
@@ -129,7 +129,7 @@ impl Filling {
             .map(|log| log.header().id.clone())
             .collect();
         let known = self.lock();
-        let mut newest_first = BTreeMap::new();
+        let mut oldest_first = BTreeSet::new();
         for entry in catalogue.entries() {
             let id = &entry.header.id;
             let revision = entry.revision.to_string();
@@ -140,9 +140,9 @@ impl Filling {
             if current || live.contains(id) || known.unreadable.get(id) == Some(&revision) {
                 continue;
             }
-            newest_first.insert((std::cmp::Reverse(entry.header.created_at), id.clone()), ());
+            oldest_first.insert((entry.header.created_at, id.clone()));
         }
-        // What was made last is looked for first, while the rest is still being read.
+        // The index ranks what came last into it where there is too much of a word.
         backlog.behind.extend(
             newest_first
                 .into_keys()
