@@ -144,8 +144,8 @@ impl Filling {
         }
         // The index ranks what came last into it where there is too much of a word.
         backlog.behind.extend(
-            newest_first
-                .into_keys()
+            oldest_first
+                .into_iter()
                 .map(|(_, id)| Behind { id, live_end: None }),
         );
         backlog.gone = known
