@@ -154,7 +154,10 @@ async fn large_home(folder: &Path, sessions: usize) {
         controller.list(rows(200)).await.unwrap();
         pages.push(begin.elapsed());
     }
-    say("a repeated page of 200 rows, median", percentile(pages.clone(), 50));
+    say(
+        "a repeated page of 200 rows, median",
+        percentile(pages.clone(), 50),
+    );
     say("the same, 95 %", percentile(pages, 95));
     let begin = Instant::now();
     controller.index_all(|_| {}).await.unwrap();
@@ -187,7 +190,11 @@ async fn one_log(folder: &Path, turns: usize, deltas: usize) {
         let view = store.view(&id).await.unwrap();
         let folded = fold(&registry, &Wanted::only(&["title"]), &view, None).unwrap();
         folds.push(begin.elapsed());
-        assert!(folded.cells.snapshot().values["title"].text().contains("Part"));
+        assert!(
+            folded.cells.snapshot().values["title"]
+                .text()
+                .contains("Part")
+        );
     }
     let median = percentile(folds, 50);
     println!("one unit of a cold log of {events} events: {median:?}");

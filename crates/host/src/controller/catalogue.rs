@@ -87,17 +87,15 @@ impl CatalogFeed {
     }
 
     async fn baseline(&mut self) -> Result<CatalogItem, ApiError> {
-        let rows = self.controller.rows().await?;
-        let has_more = rows.items.len() > self.limit;
-        let items: Vec<SessionSummary> = rows.items.into_iter().take(self.limit).collect();
+        let (items, diagnostics, has_more) = self.controller.newest_rows(self.limit).await?;
         self.shown = items
             .iter()
             .map(|row| (row.session_id.clone(), row.clone()))
             .collect();
-        self.diagnostics.clone_from(&rows.diagnostics);
+        self.diagnostics.clone_from(&diagnostics);
         let value = CatalogState {
             items,
-            diagnostics: rows.diagnostics,
+            diagnostics,
             has_more,
         };
         Ok(CatalogItem::Baseline(CatalogBaseline { value }))
@@ -115,9 +113,9 @@ impl CatalogFeed {
     }
 
     async fn look_at_all(&mut self) -> Result<(), ApiError> {
-        let rows = self.controller.rows().await?;
+        let (rows, diagnostics, _) = self.controller.newest_rows(usize::MAX).await?;
         let present: std::collections::HashSet<&SessionId> =
-            rows.items.iter().map(|row| &row.session_id).collect();
+            rows.iter().map(|row| &row.session_id).collect();
         let gone: Vec<SessionId> = self
             .shown
             .keys()
@@ -131,15 +129,14 @@ impl CatalogFeed {
         }
         // Rows that fell off the baseline come in only once something happens to them.
         let oldest = self.shown.values().map(|row| row.updated_at).min();
-        for row in rows.items {
+        for row in rows {
             let known = self.shown.contains_key(&row.session_id);
             if known || row.live || oldest.is_none_or(|oldest| row.updated_at >= oldest) {
                 self.show(row);
             }
         }
-        if self.diagnostics != rows.diagnostics {
-            self.diagnostics.clone_from(&rows.diagnostics);
-            let diagnostics = rows.diagnostics;
+        if self.diagnostics != diagnostics {
+            self.diagnostics.clone_from(&diagnostics);
             self.waiting
                 .push_back(CatalogItem::Diagnostics(CatalogDiagnostics { diagnostics }));
         }

@@ -5,17 +5,17 @@
 //! then kept. What cannot be folded is still a row, with a diagnostic beside it (decision D7).
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use futures_util::StreamExt as _;
 use orrery_agent::QueuedItem;
 use orrery_agent::units::{InboxUnit, PendingApproval, PendingApprovalsUnit};
 use orrery_projection::cells::restore::Tail;
-use orrery_projection::checkpoint::{CheckpointIdentity, CheckpointRecord};
-use orrery_projection::units::ListMetadata;
-use orrery_projection::{Cells, Registry, Snapshot};
+use orrery_projection::checkpoint::{Checkpoint, CheckpointIdentity, CheckpointRecord};
+use orrery_projection::units::{ListMetadata, ListMetadataState};
+use orrery_projection::{Cells, Registry, Snapshot, Unit};
 use orrery_query::fold;
-use orrery_session::{SessionId, Timestamp};
+use orrery_session::{SessionHeader, SessionId, SessionLogOffset, Timestamp};
 use orrery_storage::{CatalogueEntry, Revision, StorageError};
 
 use super::rows::ROW_KEYS;
@@ -27,39 +27,62 @@ const ALL_AT_ONCE: usize = 32;
 /// What is known of a cold session at one state of its file.
 #[derive(Debug)]
 pub(super) struct ColdRow {
-    pub(super) snapshot: Option<Snapshot>,
     pub(super) blank: bool,
     pub(super) last_prompt_at: Option<Timestamp>,
-    pub(super) queue: Vec<QueuedItem>,
-    pub(super) expired: Vec<PendingApproval>,
     pub(super) damage: Option<String>,
+    source: Source,
+    snapshot: OnceLock<Option<Snapshot>>,
+}
+
+/// Where the rest comes from when somebody wants it: of ten thousand rows a page shows two hundred.
+#[derive(Debug)]
+enum Source {
+    Folded(Cells),
+    Kept(KeptRow),
+    Nothing,
+}
+
+/// A checkpoint that stands at the end of its file.
+#[derive(Debug)]
+struct KeptRow {
+    registry: Arc<Registry>,
+    header: SessionHeader,
+    inherited: SessionLogOffset,
+    end: SessionLogOffset,
+    rows: Checkpoint,
+}
+
+impl KeptRow {
+    /// The cells, at the end of the file.
+    fn cells(&self, keys: &[&'static str]) -> Option<Cells> {
+        let tail = Tail {
+            base: self.end,
+            end: self.end,
+            events: &[],
+        };
+        let (header, cut) = (&self.header, self.inherited);
+        Cells::restore(&self.registry, keys, header, cut, &self.rows, tail).ok()
+    }
 }
 
 impl ColdRow {
-    fn of(cells: &Cells) -> Self {
+    fn folded(cells: Cells) -> Self {
         let metadata = cells.state_of(&ListMetadata).copied();
         Self {
-            snapshot: Some(cells.snapshot_of(&ROW_KEYS)),
             blank: metadata.is_none_or(|m| m.blank),
             last_prompt_at: metadata.and_then(|m| m.last_prompt_at),
-            queue: cells
-                .state_of(&InboxUnit)
-                .map(|s| QueuedItem::of(&s.inbox))
-                .unwrap_or_default(),
-            expired: cells
-                .state_of(&PendingApprovalsUnit)
-                .cloned()
-                .unwrap_or_default(),
             damage: None,
+            source: Source::Folded(cells),
+            snapshot: OnceLock::new(),
         }
     }
 
     /// The row of a record that stands at the very end of the file; `None` when the record does not
     /// say everything.
     fn kept(
-        registry: &Registry,
+        registry: &Arc<Registry>,
         entry: &CatalogueEntry,
-        record: &CheckpointRecord,
+        record: &mut CheckpointRecord,
     ) -> Option<Self> {
         let identity = CheckpointIdentity::of(&entry.header, entry.inherited);
         let current = record.revision.as_deref() == Some(entry.revision.to_string().as_str());
@@ -67,31 +90,67 @@ impl ColdRow {
             return None;
         }
         let keys = WANTED.keys();
-        let rows = keys.iter().map(|key| record.rows.get(*key));
-        let rows = rows.collect::<Option<Vec<_>>>()?;
-        let end = rows.first()?.seq.offset();
-        if rows.iter().any(|row| row.seq.offset() != end) {
+        let metadata = record.rows.get(ListMetadata.key())?;
+        let end = metadata.seq.offset();
+        if !registry.holds_all(&record.rows, &keys, end) {
             return None;
         }
-        let tail = Tail {
-            base: end,
-            end,
-            events: &[],
-        };
-        let (header, cut) = (&entry.header, entry.inherited);
-        let cells = Cells::restore(registry, &keys, header, cut, &record.rows, tail).ok()?;
-        Some(Self::of(&cells))
+        let metadata = metadata.val.parse::<ListMetadataState>().ok()?;
+        let mut rows = std::mem::take(&mut record.rows);
+        rows.retain(|key, _| keys.contains(&key.as_str()));
+        Some(Self {
+            blank: metadata.blank,
+            last_prompt_at: metadata.last_prompt_at,
+            damage: None,
+            source: Source::Kept(KeptRow {
+                registry: Arc::clone(registry),
+                header: entry.header.clone(),
+                inherited: entry.inherited,
+                end,
+                rows,
+            }),
+            snapshot: OnceLock::new(),
+        })
+    }
+
+    /// The projections that rows carry.
+    pub(super) fn snapshot(&self) -> Option<&Snapshot> {
+        let made = self.snapshot.get_or_init(|| match &self.source {
+            Source::Folded(cells) => Some(cells.snapshot_of(&ROW_KEYS)),
+            Source::Kept(kept) => Some(kept.cells(&ROW_KEYS)?.snapshot_of(&ROW_KEYS)),
+            Source::Nothing => None,
+        });
+        made.as_ref()
+    }
+
+    /// The messages that wait.
+    pub(super) fn queue(&self) -> Vec<QueuedItem> {
+        let queued = self.state(&InboxUnit, |state| QueuedItem::of(&state.inbox));
+        queued.unwrap_or_default()
+    }
+
+    /// The questions that nobody can answer any more.
+    pub(super) fn expired(&self) -> Vec<PendingApproval> {
+        self.state(&PendingApprovalsUnit, Clone::clone)
+            .unwrap_or_default()
+    }
+
+    fn state<U: Unit, T>(&self, unit: &U, read: impl FnOnce(&U::State) -> T) -> Option<T> {
+        match &self.source {
+            Source::Folded(cells) => cells.state_of(unit).map(read),
+            Source::Kept(kept) => kept.cells(&[unit.key()])?.state_of(unit).map(read),
+            Source::Nothing => None,
+        }
     }
 
     /// A row that could not be folded is shown, never hidden.
     fn damaged(why: String) -> Self {
         Self {
-            snapshot: None,
             blank: false,
             last_prompt_at: None,
-            queue: Vec::new(),
-            expired: Vec::new(),
             damage: Some(why),
+            source: Source::Nothing,
+            snapshot: OnceLock::new(),
         }
     }
 }
@@ -200,9 +259,9 @@ impl Controller {
                 });
             let (mut kept, mut unread) = (Vec::new(), Vec::new());
             for entry in missing {
-                let record = records.remove(&entry.header.id);
+                let mut record = records.remove(&entry.header.id);
                 let row = record
-                    .as_ref()
+                    .as_mut()
                     .and_then(|record| ColdRow::kept(&registry, &entry, record));
                 match row {
                     Some(row) => kept.push((entry.header.id, entry.revision, Arc::new(row))),
@@ -228,7 +287,7 @@ impl Controller {
             Ok((revision, cells, record)) => Some(Read {
                 id,
                 revision,
-                row: Arc::new(ColdRow::of(&cells)),
+                row: Arc::new(ColdRow::folded(cells)),
                 record,
             }),
             Err(StorageError::NotFound { .. }) => None,

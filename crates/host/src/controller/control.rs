@@ -100,14 +100,16 @@ impl ControlFeed {
             .filter(|entry| !told.contains_key(&entry.header.id));
         let rows: BTreeMap<_, _> = self.controller.cold_rows(cold).await.into_iter().collect();
         for (id, row) in &rows {
-            if !row.queue.is_empty() {
-                value.queues.insert(id.clone(), queue_of(&row.queue, true));
+            let queue = row.queue();
+            if !queue.is_empty() {
+                value.queues.insert(id.clone(), queue_of(&queue, true));
                 self.told_cold.push(id.clone());
             }
-            if !row.expired.is_empty() {
+            let unanswered = row.expired();
+            if !unanswered.is_empty() {
                 value
                     .interactions
-                    .insert(id.clone(), expired(id, &row.expired));
+                    .insert(id.clone(), expired(id, &unanswered));
                 self.told_cold.push(id.clone());
             }
         }

@@ -2,7 +2,10 @@
 //!
 //! A live row is read off the session's state, a cold one comes from `cold_rows`.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use orrery_agent::SessionHandle;
 use orrery_api::content::ProjectionValues;
@@ -11,7 +14,7 @@ use orrery_api::session::{
     DiagnosticReason, ListRequest, ListResponse, SessionDiagnostic, SessionOrigin, SessionSummary,
 };
 use orrery_session::{SessionHeader, SessionId, Timestamp};
-use orrery_storage::CatalogueEntry;
+use orrery_storage::Catalogue;
 
 use super::cold_rows::ColdRow;
 use super::{Controller, failures};
@@ -24,12 +27,34 @@ pub(super) const ROW_KEYS: [&str; 5] = [
     "modelSelection",
     "subagent",
 ];
-/// All rows at one moment.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Rows {
+/// How long what was seen on disk is believed: a page after a page costs its rows.
+const FRESH: Duration = Duration::from_millis(500);
+
+/// The cold sessions as they lay on disk at one moment, and what every row needs to know beside.
+#[derive(Debug)]
+pub(super) struct Listing {
+    seen: Instant,
+    /// The sessions that were live then: with others, some cold ones are missing here.
+    live: BTreeSet<SessionId>,
+    context: RowContext,
+    catalogue: Arc<Catalogue>,
     /// `updatedAt` descending, then id ascending.
-    pub(super) items: Vec<SessionSummary>,
-    pub(super) diagnostics: Vec<SessionDiagnostic>,
+    cold: Vec<ColdItem>,
+    diagnostics: Vec<SessionDiagnostic>,
+}
+
+#[derive(Debug)]
+struct ColdItem {
+    updated_at: Timestamp,
+    id: SessionId,
+    row: Arc<ColdRow>,
+}
+
+/// Where a row stands in the list: the latest first, then the smaller id.
+type Position = (Reverse<Timestamp>, SessionId);
+
+fn position(row: &SessionSummary) -> Position {
+    (Reverse(row.updated_at), row.session_id.clone())
 }
 
 impl Controller {
@@ -41,114 +66,189 @@ impl Controller {
             return Err(ApiError::bad_request("limit", message));
         }
         let after = request.cursor.as_deref().map(read_cursor).transpose()?;
-        let rows = self.rows().await?;
-        let mut rest = rows.items.into_iter().filter(|row| {
-            after.as_ref().is_none_or(|(at, id)| {
-                row.updated_at < *at || (row.updated_at == *at && row.session_id > *id)
-            })
-        });
-        let items: Vec<SessionSummary> = rest.by_ref().take(limit as usize).collect();
-        let more = rest.next().is_some();
+        let listing = self.listing(FRESH).await?;
+        let mut items = self.rows_of(&listing, after.as_ref(), limit as usize + 1);
+        let more = items.len() > limit as usize;
+        items.truncate(limit as usize);
         let next_cursor = items
             .last()
             .filter(|_| more)
             .map(|row| format!("{}:{}", row.updated_at.epoch_millis(), row.session_id));
         Ok(ListResponse {
             items,
-            diagnostics: rows.diagnostics,
+            diagnostics: listing.diagnostics.clone(),
             next_cursor,
         })
     }
 
-    /// All rows: live ones from their state, cold ones from their logs.
-    pub(super) async fn rows(&self) -> Result<Rows, ApiError> {
+    /// What lies on disk, not older than `fresh`.
+    pub(super) async fn listing(&self, fresh: Duration) -> Result<Arc<Listing>, ApiError> {
         self.inner.live.sweep();
-        let catalogue = self
-            .inner
-            .store
-            .catalogue()
-            .await
-            .map_err(|e| failures::of_storage(&e))?;
-        let live: BTreeMap<SessionId, SessionHandle> = self
+        // Whoever comes while somebody looks waits for what that one sees.
+        let mut known = self.inner.listing.lock().await;
+        let context = RowContext::new(self);
+        let live: BTreeSet<SessionId> = self
             .inner
             .live
             .all()
-            .into_iter()
-            .map(|handle| (handle.id().clone(), handle))
+            .iter()
+            .map(|handle| handle.id().clone())
             .collect();
-        let cold: Vec<&CatalogueEntry> = catalogue
-            .entries()
-            .filter(|entry| !live.contains_key(&entry.header.id))
-            .collect();
-        let children = child_counts(
-            live.values()
-                .map(|handle| handle.live().header())
-                .chain(cold.iter().map(|entry| &entry.header)),
-        );
-        let context = RowContext::new(self, children);
-        let mut rows = Rows::default();
-        rows.items
-            .extend(live.values().map(|handle| context.live(handle)));
-        rows.diagnostics
-            .extend(catalogue.diagnostics().iter().map(|d| SessionDiagnostic {
-                session_id: d.session_id.clone(),
-                path: d.path.clone(),
-                reason: match d.reason {
-                    orrery_storage::DiagnosticReason::UnsupportedVersion => {
-                        DiagnosticReason::UnsupportedVersion
-                    }
-                    orrery_storage::DiagnosticReason::DuplicateId => DiagnosticReason::DuplicateId,
-                    orrery_storage::DiagnosticReason::Misplaced => DiagnosticReason::Misplaced,
-                    orrery_storage::DiagnosticReason::Unreadable => DiagnosticReason::Unreadable,
-                    orrery_storage::DiagnosticReason::Corrupt => DiagnosticReason::Corrupt,
-                },
-                message: d.message.clone(),
-            }));
+        if let Some(listing) = known.as_ref()
+            && listing.seen.elapsed() < fresh
+            && listing.live == live
+            && listing.context.same_marks(&context)
+        {
+            return Ok(Arc::clone(listing));
+        }
+        let listing = Arc::new(self.look_at_disk(live, context).await?);
+        *known = Some(Arc::clone(&listing));
+        Ok(listing)
+    }
+
+    async fn look_at_disk(
+        &self,
+        live: BTreeSet<SessionId>,
+        mut context: RowContext,
+    ) -> Result<Listing, ApiError> {
+        let catalogue = self.inner.store.catalogue().await;
+        let catalogue = catalogue.map_err(|e| failures::of_storage(&e))?;
+        let mut diagnostics: Vec<SessionDiagnostic> =
+            catalogue.diagnostics().iter().map(of_storage).collect();
         // Cold rows without a folder are hidden (`controller.md` 1.4).
-        let readable = || cold.iter().filter(|entry| entry.header.cwd.is_some());
-        let known = self.cold_rows(readable().copied()).await;
+        let readable = || {
+            catalogue
+                .entries()
+                .filter(|entry| entry.header.cwd.is_some() && !live.contains(&entry.header.id))
+        };
+        let mut rows = self.cold_rows(readable()).await;
+        let mut cold = Vec::with_capacity(rows.len());
         for entry in readable() {
-            // A session that came to life meanwhile is shown as such, once.
-            if let Some(handle) = self.inner.live.get(&entry.header.id) {
-                rows.items.push(context.live(&handle));
-                continue;
-            }
-            let Some(row) = known.get(&entry.header.id) else {
-                continue;
-            };
+            let id = &entry.header.id;
+            let Some(row) = rows.remove(id) else { continue };
             if let Some(message) = &row.damage {
                 let path = entry.path.strip_prefix(self.inner.store.root());
-                let path = path.unwrap_or(&entry.path).display().to_string();
-                rows.diagnostics.push(SessionDiagnostic {
-                    session_id: Some(entry.header.id.clone()),
-                    path,
+                diagnostics.push(SessionDiagnostic {
+                    session_id: Some(id.clone()),
+                    path: path.unwrap_or(&entry.path).display().to_string(),
                     reason: DiagnosticReason::Corrupt,
                     message: message.clone(),
                 });
             }
-            rows.items.push(context.cold(&entry.header, row));
+            cold.push(ColdItem {
+                updated_at: updated_at(&entry.header, row.last_prompt_at),
+                id: id.clone(),
+                row,
+            });
         }
-        rows.items.sort_by(|a, b| {
-            b.updated_at
-                .cmp(&a.updated_at)
-                .then_with(|| a.session_id.cmp(&b.session_id))
+        cold.sort_by(|a, b| (Reverse(a.updated_at), &a.id).cmp(&(Reverse(b.updated_at), &b.id)));
+        let handles = self.inner.live.all();
+        let headers = handles.iter().map(|handle| handle.live().header());
+        context.children = child_counts(headers.chain(catalogue.entries().map(|e| &e.header)));
+        Ok(Listing {
+            seen: Instant::now(),
+            live,
+            context,
+            catalogue,
+            cold,
+            diagnostics,
+        })
+    }
+
+    /// The first `limit` rows behind a position; live ones as they are now.
+    fn rows_of(
+        &self,
+        listing: &Listing,
+        after: Option<&Position>,
+        limit: usize,
+    ) -> Vec<SessionSummary> {
+        let mut live: BTreeMap<Position, SessionSummary> = BTreeMap::new();
+        let mut is_live = HashSet::new();
+        for handle in self.inner.live.all() {
+            let row = listing.context.live(&handle);
+            is_live.insert(row.session_id.clone());
+            let position = position(&row);
+            if after.is_none_or(|after| position > *after) {
+                live.insert(position, row);
+            }
+        }
+        let start = after.map_or(0, |(at, id)| {
+            let before = |item: &ColdItem| (Reverse(item.updated_at), &item.id) <= (*at, id);
+            listing.cold.partition_point(before)
         });
-        Ok(rows)
+        let mut cold = listing
+            .cold
+            .get(start..)
+            .unwrap_or_default()
+            .iter()
+            // A session that came to life meanwhile is shown as such, once.
+            .filter(|item| !is_live.contains(&item.id))
+            .filter_map(|item| Some((item, listing.catalogue.get(&item.id)?)))
+            .peekable();
+        let mut rows = Vec::new();
+        while rows.len() < limit {
+            let colder = cold
+                .peek()
+                .map(|(item, _)| (Reverse(item.updated_at), &item.id));
+            let live_first = match (live.first_key_value(), colder) {
+                (None, None) => break,
+                (Some(((at, id), _)), Some(colder)) => (*at, id) < colder,
+                (live, None) => live.is_some(),
+                (None, Some(_)) => false,
+            };
+            if live_first {
+                rows.extend(live.pop_first().map(|(_, row)| row));
+            } else if let Some((item, entry)) = cold.next() {
+                rows.push(listing.context.cold(&entry.header, &item.row));
+            }
+        }
+        rows
+    }
+
+    /// The newest rows and what is not listed, looked at anew.
+    pub(super) async fn newest_rows(
+        &self,
+        limit: usize,
+    ) -> Result<(Vec<SessionSummary>, Vec<SessionDiagnostic>, bool), ApiError> {
+        let listing = self.listing(Duration::ZERO).await?;
+        let mut rows = self.rows_of(&listing, None, limit.saturating_add(1));
+        let more = rows.len() > limit;
+        rows.truncate(limit);
+        Ok((rows, listing.diagnostics.clone(), more))
     }
 
     /// The rows of the live sessions only.
     pub(super) fn live_rows(&self, children: &BTreeMap<SessionId, u64>) -> Vec<SessionSummary> {
-        let context = RowContext::new(self, children.clone());
-        self.inner
-            .live
-            .all()
-            .iter()
-            .map(|handle| context.live(handle))
-            .collect()
+        let mut context = RowContext::new(self);
+        context.children.clone_from(children);
+        let all = self.inner.live.all();
+        all.iter().map(|handle| context.live(handle)).collect()
     }
 }
 
+fn of_storage(diagnostic: &orrery_storage::Diagnostic) -> SessionDiagnostic {
+    use orrery_storage::DiagnosticReason as Stored;
+    SessionDiagnostic {
+        session_id: diagnostic.session_id.clone(),
+        path: diagnostic.path.clone(),
+        reason: match diagnostic.reason {
+            Stored::UnsupportedVersion => DiagnosticReason::UnsupportedVersion,
+            Stored::DuplicateId => DiagnosticReason::DuplicateId,
+            Stored::Misplaced => DiagnosticReason::Misplaced,
+            Stored::Unreadable => DiagnosticReason::Unreadable,
+            Stored::Corrupt => DiagnosticReason::Corrupt,
+        },
+        message: diagnostic.message.clone(),
+    }
+}
+
+/// Only a person who speaks moves a row (`controller.md` 1.4).
+fn updated_at(header: &SessionHeader, last_prompt_at: Option<Timestamp>) -> Timestamp {
+    last_prompt_at.map_or(header.created_at, |at| at.max(header.created_at))
+}
+
 /// What every row needs to know of the rest.
+#[derive(Debug)]
 struct RowContext {
     children: BTreeMap<SessionId, u64>,
     archived: HashSet<SessionId>,
@@ -156,7 +256,8 @@ struct RowContext {
 }
 
 impl RowContext {
-    fn new(controller: &Controller, children: BTreeMap<SessionId, u64>) -> Self {
+    /// The marks that the Host's state puts on rows; children are counted by whoever looks.
+    fn new(controller: &Controller) -> Self {
         let state = controller.inner.state.get();
         let workspaces = state
             .workspaces
@@ -164,10 +265,15 @@ impl RowContext {
             .map(|w| (w.path, w.workspace_id))
             .collect();
         Self {
-            children,
+            children: BTreeMap::new(),
             archived: state.archived.into_iter().collect(),
             workspaces,
         }
+    }
+
+    /// Whether both put the same marks on rows.
+    fn same_marks(&self, other: &Self) -> bool {
+        self.archived == other.archived && self.workspaces == other.workspaces
     }
 
     fn live(&self, handle: &SessionHandle) -> SessionSummary {
@@ -195,7 +301,7 @@ impl RowContext {
     }
 
     fn cold(&self, header: &SessionHeader, row: &ColdRow) -> SessionSummary {
-        let projections = row.snapshot.as_ref().map(|snapshot| ProjectionValues {
+        let projections = row.snapshot().map(|snapshot| ProjectionValues {
             as_of_seq: snapshot.as_of_seq,
             values: snapshot
                 .values
@@ -225,7 +331,7 @@ impl RowContext {
         SessionSummary {
             session_id: header.id.clone(),
             created_at: header.created_at,
-            updated_at: last_prompt_at.map_or(header.created_at, |at| at.max(header.created_at)),
+            updated_at: updated_at(header, last_prompt_at),
             running,
             live,
             blank,
@@ -255,10 +361,10 @@ fn child_counts<'a>(headers: impl Iterator<Item = &'a SessionHeader>) -> BTreeMa
     counts
 }
 
-fn read_cursor(cursor: &str) -> Result<(Timestamp, SessionId), ApiError> {
+fn read_cursor(cursor: &str) -> Result<Position, ApiError> {
     let parts = cursor.split_once(':').and_then(|(at, id)| {
         let at = Timestamp::new(at.parse().ok()?).ok()?;
-        Some((at, SessionId::new(id).ok()?))
+        Some((Reverse(at), SessionId::new(id).ok()?))
     });
     parts.ok_or_else(|| ApiError::bad_request("cursor", "not a cursor of this list"))
 }

@@ -81,6 +81,18 @@ impl Registry {
             .map(|need| need.last_seq().map_or(need, SessionSeq::offset_before))
     }
 
+    /// Whether rows hold a state of each of these units, as it is at a boundary, in the version that
+    /// is registered.
+    pub fn holds_all(&self, rows: &Checkpoint, keys: &[&str], end: SessionLogOffset) -> bool {
+        let units = self.units();
+        keys.iter().all(|key| {
+            let unit = units.iter().find(|unit| unit.key() == *key);
+            unit.is_none_or(|unit| {
+                usable(unit.as_ref(), rows).is_some_and(|row| row.seq.offset() == end)
+            })
+        })
+    }
+
     /// The views of rows alone, without the log: what can be served of `keys`, at the lowest
     /// watermark among it; `None` when nothing can.
     pub fn view_checkpoint(&self, rows: &Checkpoint, keys: &[&str]) -> Option<Snapshot> {
