@@ -217,7 +217,8 @@ pub(crate) struct Doctor {
     /// Close what a crash interrupted, in every log that can be read whole and is not in use.
     #[arg(long)]
     pub(crate) repair: bool,
-    /// Throw derived files away and make them anew: frame indexes and the catalogue of headers.
+    /// Throw derived files away and make them anew: frame indexes, the catalogue of headers,
+    /// checkpoints and the search index.
     #[arg(long)]
     pub(crate) rebuild: bool,
     /// Print the findings as JSON.

@@ -64,6 +64,8 @@ const WANTED: Wanted<'static> = Wanted {
     while_queued: &["inbox"],
     while_asking: &["pendingApprovals"],
 };
+/// How long a shutdown waits for what runs in the background, once everything is saved.
+const LAST_WORDS: Duration = Duration::from_secs(10);
 /// How often an operation follows a session that closes under its hands.
 const RESUME_ATTEMPTS: usize = 5;
 
@@ -291,6 +293,12 @@ impl Controller {
         }
         let failures = self.inner.store.shutdown().await;
         self.inner.tasks.close();
+        if tokio::time::timeout(LAST_WORDS, self.inner.tasks.wait())
+            .await
+            .is_err()
+        {
+            tracing::warn!("something in the background does not end; it is left behind");
+        }
         failures
             .into_iter()
             .map(|failure| failure.to_string())

@@ -94,6 +94,7 @@ pub(super) async fn doctor(folder: Option<&Path>, args: &args::Doctor) -> Result
     }
     if args.rebuild {
         mend::rebuild(&root, &home.catalogue(), &mut findings);
+        mend::rebuild_index(&home, &config, &mut findings).await;
     }
     logs(&root, &mut findings);
 

@@ -3,9 +3,14 @@
 //! Nothing that could not be read whole is rewritten. A log that another process writes is left to
 //! it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use orrery_api::session::ListRequest;
+use orrery_catalog::Catalog;
+use orrery_host::config::Config;
+use orrery_host::home::Home;
+use orrery_host::{Host, HostOptions};
 use orrery_storage::catalogue::CatalogueEntry;
 use orrery_storage::disk::{Disk, RealDisk};
 use orrery_storage::index::{Index, index_path};
@@ -13,6 +18,7 @@ use orrery_storage::log_file::LogFile;
 use orrery_storage::{Catalogue, StorageError, read};
 
 use super::Findings;
+use crate::progress::Progress;
 
 /// Throws every derived file away and makes it anew.
 pub(super) fn rebuild(root: &Path, catalogue_file: &Path, findings: &mut Findings) {
@@ -37,6 +43,37 @@ pub(super) fn rebuild(root: &Path, catalogue_file: &Path, findings: &mut Finding
         }
     }
     findings.ok("rebuild", format!("{made} frame indexes were made anew"));
+}
+
+/// Throws checkpoints and the search index away and makes them anew from the logs.
+pub(super) async fn rebuild_index(home: &Home, config: &Config, findings: &mut Findings) {
+    let file = home.index();
+    if let Err(error) = Catalog::open(&file).and_then(|catalog| catalog.rebuild()) {
+        findings.problem("rebuild", error.to_string());
+        return;
+    }
+    let started = Host::start(HostOptions {
+        home: home.clone(),
+        config: config.clone(),
+        default_cwd: PathBuf::from("/"),
+        model: None,
+    });
+    let host = match started {
+        Ok(host) => host,
+        Err(error) => {
+            findings.problem("rebuild", error.to_string());
+            return;
+        }
+    };
+    let mut bar = Progress::new("sessions are searchable");
+    let indexed = host.controller().index_all(|left| bar.show(left)).await;
+    bar.done();
+    let listed = host.controller().list(ListRequest::default()).await;
+    host.shutdown().await;
+    match indexed.and(listed.map(|_| ())) {
+        Ok(()) => findings.ok("rebuild", "checkpoints and the search index were made anew"),
+        Err(error) => findings.problem("rebuild", error.to_string()),
+    }
 }
 
 /// Repairs every tail that a crash left: closes interrupted turns, keeps what can be recovered.
