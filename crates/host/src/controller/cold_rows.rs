@@ -5,6 +5,7 @@
 //! then kept. What cannot be folded is still a row, with a diagnostic beside it (decision D7).
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use futures_util::StreamExt as _;
@@ -16,7 +17,7 @@ use orrery_projection::units::{ListMetadata, ListMetadataState};
 use orrery_projection::{Cells, Registry, Snapshot, Unit};
 use orrery_query::fold;
 use orrery_session::{SessionHeader, SessionId, SessionLogOffset, Timestamp};
-use orrery_storage::{CatalogueEntry, Revision, StorageError};
+use orrery_storage::{Catalogue, CatalogueEntry, Revision, StorageError};
 
 use super::rows::ROW_KEYS;
 use super::{Controller, WANTED};
@@ -157,11 +158,28 @@ impl ColdRow {
 
 /// Rows by session, each valid for one state of the file.
 #[derive(Debug, Default)]
-pub(super) struct ColdRows(Mutex<HashMap<SessionId, (Revision, Arc<ColdRow>)>>);
+pub(super) struct ColdRows {
+    rows: Mutex<HashMap<SessionId, (Revision, Arc<ColdRow>)>>,
+    /// Whether checkpoints of sessions that went while no Host ran were looked for.
+    looked_through: AtomicBool,
+}
 
 impl ColdRows {
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, (Revision, Arc<ColdRow>)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.rows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Forgets the rows of sessions that are gone, and says whose they were.
+    fn forget_all_but(&self, there: impl Fn(&SessionId) -> bool) -> Vec<SessionId> {
+        let mut gone = Vec::new();
+        self.lock().retain(|id, _| {
+            let stays = there(id);
+            if !stays {
+                gone.push(id.clone());
+            }
+            stays
+        });
+        gone
     }
 
     fn remember(&self, id: &SessionId, revision: Revision, row: &Arc<ColdRow>) {
@@ -223,6 +241,31 @@ impl Controller {
                 .spawn(async move { keeper.put(fresh).await });
         }
         rows
+    }
+
+    /// Forgets what was kept of sessions whose logs are gone. The first time, all checkpoints are
+    /// looked through: sessions may have gone while no Host ran.
+    pub(super) fn forget_gone(&self, catalogue: &Arc<Catalogue>) {
+        let live = self.inner.live.clone();
+        let logs = Arc::clone(catalogue);
+        let there = move |id: &SessionId| logs.get(id).is_some() || live.get(id).is_some();
+        let mut gone = self.inner.cold.forget_all_but(&there);
+        let first = !self.inner.cold.looked_through.swap(true, Ordering::AcqRel);
+        let Some(store) = self.inner.checkpoints.clone() else {
+            return;
+        };
+        if gone.is_empty() && !first {
+            return;
+        }
+        // Derived, and in nobody's way: a failure leaves it for the next start.
+        self.inner.tasks.spawn_blocking(move || {
+            if first && let Ok(records) = store.load_all() {
+                gone.extend(records.into_keys().filter(|id| !there(id)));
+            }
+            if let Err(error) = store.remove(&gone) {
+                tracing::debug!(%error, "checkpoints of sessions that are gone stay for now");
+            }
+        });
     }
 
     /// Serves what checkpoints say; the rest comes back with what is known of it.

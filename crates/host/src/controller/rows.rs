@@ -122,6 +122,7 @@ impl Controller {
                 .filter(|entry| entry.header.cwd.is_some() && !live.contains(&entry.header.id))
         };
         let mut rows = self.cold_rows(readable()).await;
+        self.forget_gone(&catalogue);
         let mut cold = Vec::with_capacity(rows.len());
         for entry in readable() {
             let id = &entry.header.id;
