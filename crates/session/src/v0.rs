@@ -7,9 +7,10 @@ mod scan;
 use crate::chunk_row::{ChunkRow, Record, Spelling, pack};
 use crate::event::{EnvelopeError, Event, SharedEvent};
 use crate::ranges::Form;
+use crate::seq::SessionSeq;
 
 pub use header::{decode_header, encode_header};
-pub use scan::{LineIssue, Scan, ScanError, Scanner, scan_records};
+pub use scan::{LineIssue, Scan, ScanError, Scanner, scan_piece, scan_records};
 
 /// Why a line is not a record.
 #[derive(Debug, thiserror::Error)]
@@ -46,4 +47,11 @@ pub fn decode_record(line: &[u8]) -> Result<Vec<Event>, RecordError> {
         return Ok(row?.expand());
     }
     Ok(vec![Event::read(text, Form::Ranges)?])
+}
+
+/// The seq that the first of many lines begins with, if that line is a record.
+pub fn first_seq(lines: &[u8]) -> Option<SessionSeq> {
+    let line = lines.split(|&byte| byte == b'\n').next()?;
+    let events = decode_record(line).ok()?;
+    events.first().map(Event::seq)
 }

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use orrery_session::{Event, SessionHeader, SessionId, SessionLogOffset, SharedEvent, Timestamp};
 use orrery_storage::disk::{Disk, RealDisk};
 use orrery_storage::log_file::LogFile;
-use orrery_storage::{Compression, Store, StoreOptions};
+use orrery_storage::{Catalogue, Compression, LogView, Store, StoreOptions};
 
 fn event(seq: u64, event_type: &str, data: &str, rest: &str) -> SharedEvent {
     let time = 1_000_000 + seq;
@@ -129,11 +129,8 @@ async fn main() {
     writer.close().await.unwrap();
     let path = store.find(&header("large").id).await.unwrap().path;
     let size = std::fs::metadata(&path).unwrap().len();
-    let index = std::fs::metadata(path.with_file_name("session.index"))
-        .unwrap()
-        .len();
-    let share = 100.0 * index as f64 / size as f64;
-    println!("log on disk             {size:>12} bytes for {json} of JSON; index {share:.1} %");
+    println!("log on disk             {size:>12} bytes for {json} of JSON");
+    amplification("many-deltas", &path);
 
     // The same events as a person's session makes them: many small batches, each flushed.
     let writer = store
@@ -145,32 +142,57 @@ async fn main() {
         writer.flush().await.unwrap();
     }
     writer.close().await.unwrap();
+    let path = store.find(&header("small-frames").id).await.unwrap().path;
+    amplification("tiny steps", &path);
+    let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+    let mut file = LogFile::create(
+        &disk,
+        store.root(),
+        Compression::Zstd,
+        &header("small-large"),
+        SessionLogOffset::ZERO,
+        &events[..25],
+    )
+    .unwrap();
+    for batch in events[25..].chunks(25) {
+        file.append(batch).unwrap();
+    }
+    file.sync().unwrap();
+    amplification("100,000 in tiny steps", file.path());
+    drop(file);
     let writer = store
         .create(header("little"), SessionLogOffset::ZERO)
         .await
         .unwrap();
     writer.append(log(1_000)).unwrap();
     writer.close().await.unwrap();
+    foreign();
 
-    for id in ["little", "small-frames", "large"] {
+    for id in ["little", "small-frames", "small-large", "large"] {
         let id = header(id).id;
-        let took = median(20, || async {
-            let started = Instant::now();
-            let view = store.view(&id).await.unwrap();
-            let mut kept = 0;
-            view.backwards(view.end(), |piece| {
-                kept += piece.len();
-                if kept > 600 {
-                    ControlFlow::Break(())
-                } else {
-                    ControlFlow::Continue(())
-                }
+        for (what, back) in [("tail", 0), ("middle", 2)] {
+            let took = median(20, || async {
+                let started = Instant::now();
+                let view = store.view(&id).await.unwrap();
+                let end = match back {
+                    0 => view.end(),
+                    part => SessionLogOffset::of_len(view.end().index() / part),
+                };
+                let mut kept = 0;
+                view.backwards(end, |piece| {
+                    kept += piece.len();
+                    if kept > 600 {
+                        ControlFlow::Break(())
+                    } else {
+                        ControlFlow::Continue(())
+                    }
+                })
+                .unwrap();
+                started.elapsed()
             })
-            .unwrap();
-            started.elapsed()
-        })
-        .await;
-        println!("cold tail of {id:<12} {:>9.2} ms", ms(took));
+            .await;
+            println!("cold {what:<6} of {id:<12}  {:>9.2} ms", ms(took));
+        }
     }
 
     let id = header("large").id;
@@ -198,6 +220,32 @@ async fn main() {
     println!("open large for writing  {:>9.2} ms", ms(took));
 
     catalogue(home.path()).await;
+}
+
+/// How much the index adds to what is written for a log.
+fn amplification(what: &str, log: &Path) {
+    let size = |path: &Path| std::fs::metadata(path).map_or(0, |stat| stat.len());
+    let (log, index) = (size(log), size(&log.with_file_name("session.index")));
+    let share = 100.0 * index as f64 / log as f64;
+    println!("index of {what:<22} {share:>5.1} % ({index} of {log} bytes)");
+}
+
+/// The same of copies of foreign logs, where the environment names a folder of them.
+fn foreign() {
+    let Some(samples) = std::env::var_os("ORRERY_SAMPLES") else {
+        return;
+    };
+    let home = tempfile::tempdir().unwrap();
+    for root in orrery_testkit::folders::log_roots(Path::new(&samples)).unwrap() {
+        let copy = home.path().join("copy");
+        orrery_testkit::folders::copy_folder(&root, &copy).unwrap();
+        let found = Catalogue::refresh(&RealDisk, &copy, &Catalogue::default()).unwrap();
+        for entry in found.entries() {
+            LogView::open(&RealDisk, &entry.path, entry.compression).unwrap();
+            amplification("a sample", &entry.path);
+        }
+        std::fs::remove_dir_all(&copy).unwrap();
+    }
 }
 
 /// Ten thousand small sessions: found with and without the catalogue of an earlier process.

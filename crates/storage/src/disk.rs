@@ -56,11 +56,17 @@ pub trait Disk: Send + Sync + std::fmt::Debug {
 }
 
 /// A file that is read.
-pub trait DiskReader: Send + std::fmt::Debug {
+pub trait DiskReader: Send + Sync + std::fmt::Debug {
     /// Looks at the open file.
     fn stat(&self) -> io::Result<FileStat>;
     /// Reads up to `length` bytes at an offset; fewer only where the file ends.
-    fn read_at(&self, offset: u64, length: usize) -> io::Result<Vec<u8>>;
+    fn read_at(&self, offset: u64, length: usize) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.read_into(offset, length, &mut bytes)?;
+        Ok(bytes)
+    }
+    /// The same, behind what `bytes` holds; says how many they were.
+    fn read_into(&self, offset: u64, length: usize, bytes: &mut Vec<u8>) -> io::Result<usize>;
 }
 
 /// One open file.
@@ -158,23 +164,25 @@ impl DiskReader for File {
         self.metadata().map(|m| stat_of(&m))
     }
 
-    fn read_at(&self, offset: u64, length: usize) -> io::Result<Vec<u8>> {
-        let mut bytes = vec![0; length];
+    fn read_into(&self, offset: u64, length: usize, bytes: &mut Vec<u8>) -> io::Result<usize> {
+        let start = bytes.len();
+        bytes.try_reserve_exact(length)?;
+        bytes.resize(start + length, 0);
         let mut filled = 0;
         while filled < length {
-            match std::os::unix::fs::FileExt::read_at(
-                self,
-                &mut bytes[filled..],
-                offset + filled as u64,
-            ) {
+            let rest = bytes.get_mut(start + filled..).unwrap_or_default();
+            match std::os::unix::fs::FileExt::read_at(self, rest, offset + filled as u64) {
                 Ok(0) => break,
                 Ok(count) => filled += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
+                Err(error) => {
+                    bytes.truncate(start);
+                    return Err(error);
+                }
             }
         }
-        bytes.truncate(filled);
-        Ok(bytes)
+        bytes.truncate(start + filled);
+        Ok(filled)
     }
 }
 

@@ -10,7 +10,7 @@ use orrery_session::{SessionHeader, SessionLogOffset, SharedEvent};
 use crate::disk::{Disk, DiskFile, FileStat};
 use crate::error::StorageError;
 use crate::frames;
-use crate::index::Index;
+use crate::index::{Index, Placed};
 use crate::layout::{Compression, log_path};
 use crate::lock::WriterLock;
 use crate::read::{StoredLog, read_log};
@@ -318,10 +318,11 @@ impl LogFile {
         self.expected.size += bytes.len() as u64;
         self.end = self.end.advance(events.len());
         if let Some(index) = &mut self.index {
-            let placed: Vec<_> = frames
+            let placed: Vec<Placed> = frames
                 .into_iter()
-                .map(|(span, checksum, count)| {
-                    (span.start + size..span.end + size, checksum, count)
+                .map(|mut frame| {
+                    frame.span = frame.span.start + size..frame.span.end + size;
+                    frame
                 })
                 .collect();
             index.appended(self.disk.as_ref(), &placed, events);
@@ -434,8 +435,8 @@ fn contain(compression: Compression, content: &[u8]) -> std::io::Result<Vec<u8>>
 /// A batch as it goes to disk.
 struct Encoded {
     bytes: Vec<u8>,
-    /// For each frame: where it lies within the bytes, its checksum, how many events it holds.
-    frames: Vec<(std::ops::Range<u64>, u32, usize)>,
+    /// Its frames, placed within the bytes.
+    frames: Vec<Placed>,
 }
 
 /// Encodes a batch as one or more frames, each bounded, one of them ending at the cut.
@@ -465,11 +466,15 @@ fn encode(
             }
         }
         let (these, later) = rest.split_at(count);
-        let frame = contain(compression, &encode_batch(these))?;
+        let text = encode_batch(these);
+        let frame = contain(compression, &text)?;
         let at = encoded.bytes.len() as u64;
-        encoded
-            .frames
-            .push((at..at + frame.len() as u64, crc32fast::hash(&frame), count));
+        encoded.frames.push(Placed {
+            span: at..at + frame.len() as u64,
+            checksum: crc32fast::hash(&frame),
+            text: text.len() as u64,
+            count,
+        });
         encoded.bytes.extend(frame);
         offset = offset.advance(count);
         rest = later;

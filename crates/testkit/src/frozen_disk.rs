@@ -47,10 +47,12 @@ impl DiskReader for FrozenFile {
         })
     }
 
-    fn read_at(&self, offset: u64, length: usize) -> io::Result<Vec<u8>> {
+    fn read_into(&self, offset: u64, length: usize, bytes: &mut Vec<u8>) -> io::Result<usize> {
         let start = usize::try_from(offset).unwrap_or(usize::MAX);
         let rest = self.bytes.get(start..).unwrap_or_default();
-        Ok(rest.get(..length).unwrap_or(rest).to_vec())
+        let these = rest.get(..length).unwrap_or(rest);
+        bytes.extend_from_slice(these);
+        Ok(these.len())
     }
 }
 

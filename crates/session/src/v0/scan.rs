@@ -52,7 +52,18 @@ pub struct Scan {
 /// Bytes behind the last newline are ignored. After the first issue, later lines are looked at
 /// only for a `turn/end`: finding one makes the issue fatal.
 pub fn scan_records(bytes: &[u8], start: SessionLogOffset) -> Result<Scan, ScanError> {
-    let mut scanner = Scanner::new(start);
+    scan(bytes, Scanner::new(start))
+}
+
+/// As [`scan_records`], where the first record says itself which seq it has: for a piece out of the
+/// middle of a log.
+pub fn scan_piece(bytes: &[u8]) -> Result<Scan, ScanError> {
+    let mut scanner = Scanner::new(SessionLogOffset::ZERO);
+    scanner.anywhere = true;
+    scan(bytes, scanner)
+}
+
+fn scan(bytes: &[u8], mut scanner: Scanner) -> Result<Scan, ScanError> {
     let events = scanner.feed(bytes)?;
     Ok(Scan {
         events,
@@ -68,6 +79,8 @@ pub struct Scanner {
     line: usize,
     committed: usize,
     issue: Option<LineIssue>,
+    /// Whether the first record may have any seq.
+    anywhere: bool,
 }
 
 impl Scanner {
@@ -78,6 +91,7 @@ impl Scanner {
             line: 0,
             committed: 0,
             issue: None,
+            anywhere: false,
         }
     }
 
@@ -117,6 +131,11 @@ impl Scanner {
             match record {
                 Err(source) => self.issue = Some(LineIssue::Malformed { line, source }),
                 Ok(found) => match found.first() {
+                    Some(first) if std::mem::take(&mut self.anywhere) => {
+                        self.next = first.seq().offset_before().advance(found.len());
+                        events.extend(found.into_iter().map(SharedEvent::new));
+                        self.committed += length + 1;
+                    }
                     Some(first) if first.seq() != self.next.next_seq() => {
                         let (expected, seq) = (self.next.next_seq(), first.seq());
                         self.issue = Some(LineIssue::Gap {
