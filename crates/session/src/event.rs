@@ -202,20 +202,21 @@ impl Event {
         let mut json = String::with_capacity(data.len() + 96);
         json.push_str("{\"type\":");
         push_json_string(&mut json, event_type.as_str());
-        push_fmt(
-            &mut json,
-            format_args!(",\"seq\":{seq},\"time\":{},\"data\":", time.epoch_millis()),
-        );
+        json.push_str(",\"seq\":");
+        push_number(&mut json, seq.get());
+        json.push_str(",\"time\":");
+        push_number(&mut json, time.epoch_millis());
+        json.push_str(",\"data\":");
         let start = json.len();
         json.push_str(data);
         let data = start..json.len();
         if let Some(sources) = &source_event_seqs {
             json.push_str(",\"sourceEventSeqs\":[");
             for (i, source) in sources.iter().enumerate() {
-                push_fmt(
-                    &mut json,
-                    format_args!("{}{source}", if i == 0 { "" } else { "," }),
-                );
+                if i > 0 {
+                    json.push(',');
+                }
+                push_number(&mut json, source.get());
             }
             json.push(']');
         }
@@ -228,6 +229,26 @@ impl Event {
             source_event_seqs: source_event_seqs.map(Vec::into_boxed_slice),
             ignorable,
             json: Bytes::from(json),
+            data,
+        }
+    }
+
+    /// An event that only stands in the log, with its text.
+    pub(crate) const fn plain(
+        event_type: EventType,
+        seq: SessionSeq,
+        time: Timestamp,
+        json: Bytes,
+        data: Range<usize>,
+    ) -> Self {
+        Self {
+            event_type,
+            seq,
+            time,
+            surface_op: None,
+            source_event_seqs: None,
+            ignorable: false,
+            json,
             data,
         }
     }
@@ -351,6 +372,11 @@ fn push_tail(json: &mut String, surface_op: Option<SurfaceOp>, ignorable: bool) 
 pub(crate) fn push_fmt(out: &mut String, args: std::fmt::Arguments<'_>) {
     // Writing to a String fails only if a Display of ours does, and none does.
     std::fmt::Write::write_fmt(out, args).unwrap_or_default();
+}
+
+/// Appends a number; formatting machinery would take most of the time that decoding a log takes.
+pub(crate) fn push_number(out: &mut String, number: impl itoa::Integer) {
+    out.push_str(itoa::Buffer::new().format(number));
 }
 
 pub(crate) fn push_json_string(out: &mut String, text: &str) {

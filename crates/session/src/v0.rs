@@ -4,7 +4,7 @@
 mod header;
 mod scan;
 
-use crate::chunk_row::{ChunkRow, Record, Spelling, pack};
+use crate::chunk_row::{Parts, Record, Spelling, pack};
 use crate::event::{EnvelopeError, Event, SharedEvent};
 use crate::ranges::Form;
 use crate::seq::SessionSeq;
@@ -42,11 +42,19 @@ pub fn encode_batch(events: &[SharedEvent]) -> Vec<u8> {
 
 /// The events of one line, without its newline: one, or all members of a row.
 pub fn decode_record(line: &[u8]) -> Result<Vec<Event>, RecordError> {
+    let mut events = Vec::new();
+    decode(line, &mut |event| events.push(event))?;
+    Ok(events)
+}
+
+/// Calls `take` with each event of a line: with none when the line is no record.
+fn decode(line: &[u8], take: &mut dyn FnMut(Event)) -> Result<(), RecordError> {
     let text = std::str::from_utf8(line).map_err(|_not_text| RecordError::NotText)?;
-    if let Some(row) = ChunkRow::from_disk(text) {
-        return Ok(row?.expand());
+    match Parts::from_disk(text) {
+        Some(row) => row?.expand(take),
+        None => take(Event::read(text, Form::Ranges)?),
     }
-    Ok(vec![Event::read(text, Form::Ranges)?])
+    Ok(())
 }
 
 /// The seq that the first of many lines begins with, if that line is a record.
