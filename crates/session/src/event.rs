@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::event_type::EventType;
-use crate::json::{Json, JsonError, compact, parse};
+use crate::json::{Json, JsonError, Name, compact, parse};
 use crate::ranges;
 use crate::seq::SessionSeq;
 use crate::time::Timestamp;
@@ -145,7 +145,14 @@ impl Event {
         if let Some(key) = envelope.unknown {
             return Err(EnvelopeError::UnknownKey(key));
         }
-        let name: String = required(envelope.event_type, "type")?;
+        let event_type = match envelope.event_type.map(RawValue::get) {
+            Some(raw) => match serde_json::from_str::<Name<'_>>(raw) {
+                Ok(Name(name)) => EventType::from_name(&name),
+                // Not a string, or one with a lone surrogate.
+                Err(_) => EventType::from_name(&required::<String>(envelope.event_type, "type")?),
+            },
+            None => return Err(EnvelopeError::MissingKey("type")),
+        };
         let seq: SessionSeq = required(envelope.seq, "seq")?;
         let time: Timestamp = required(envelope.time, "time")?;
         let data = compact(
@@ -180,7 +187,7 @@ impl Event {
             }
         };
         Ok(Self::assemble(
-            EventType::from_name(&name),
+            event_type,
             seq,
             time,
             &data,
@@ -444,7 +451,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Envelope<'a> {
                 mut map: A,
             ) -> Result<Envelope<'de>, A::Error> {
                 let mut envelope = Envelope::default();
-                while let Some(key) = map.next_key::<std::borrow::Cow<'_, str>>()? {
+                while let Some(Name(key)) = map.next_key::<Name<'_>>()? {
                     let slot = match key.as_ref() {
                         "type" => &mut envelope.event_type,
                         "seq" => &mut envelope.seq,

@@ -116,6 +116,10 @@ impl<'de> Deserialize<'de> for Json {
     }
 }
 
+/// A key or name that is borrowed from its text unless it holds escapes.
+#[derive(Deserialize)]
+pub(crate) struct Name<'a>(#[serde(borrow)] pub(crate) Cow<'a, str>);
+
 /// Checks that `text`, known to be valid JSON, is lossless; returns it without whitespace.
 pub(crate) fn compact(text: &str) -> Result<Cow<'_, str>, JsonError> {
     let bytes = text.as_bytes();
