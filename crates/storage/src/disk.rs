@@ -149,8 +149,12 @@ impl Disk for RealDisk {
         for entry in std::fs::read_dir(path)? {
             let entry = entry?;
             if let Ok(name) = entry.file_name().into_string() {
-                // A link to a folder counts as one: roots may be composed of links.
-                let is_folder = entry.path().is_dir();
+                // A link to a folder counts as one: roots may be composed of links. Only for a link
+                // is it looked at: one look more at each of ten thousand folders is felt.
+                let is_folder = match entry.file_type() {
+                    Ok(kind) if !kind.is_symlink() => kind.is_dir(),
+                    _ => entry.path().is_dir(),
+                };
                 entries.push(FolderEntry { name, is_folder });
             }
         }

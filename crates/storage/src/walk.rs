@@ -12,7 +12,9 @@ use crate::error::StorageError;
 use crate::frames;
 use crate::layout::Compression;
 
-/// How much is read at once, at least.
+/// How much is read first: who wants the header only has it then.
+const READ_FIRST: usize = 4 * 1024;
+/// How much is read at once, at least, after a while.
 const READ_AHEAD: usize = 256 * 1024;
 /// The longest stretch of lines of a plain log.
 const MAX_RUN: usize = 64 * 1024;
@@ -55,6 +57,8 @@ pub(crate) struct Walker<'a> {
     buffer: Vec<u8>,
     /// How much of the buffer is behind us.
     used: usize,
+    /// How much is read next, at least.
+    ahead: usize,
     decoder: frames::Decoder,
 }
 
@@ -75,6 +79,7 @@ impl<'a> Walker<'a> {
             size,
             buffer: Vec::new(),
             used: 0,
+            ahead: READ_FIRST,
             decoder: frames::Decoder::new(),
         }
     }
@@ -93,7 +98,8 @@ impl<'a> Walker<'a> {
         let have = self.buffer.len() - self.used;
         let from = self.at + have as u64;
         let left = usize::try_from(self.size.saturating_sub(from)).unwrap_or(usize::MAX);
-        let want = left.min(READ_AHEAD.max(have / 2));
+        let want = left.min(self.ahead.max(have / 2));
+        self.ahead = READ_AHEAD.min(self.ahead * 8);
         if want == 0 {
             return Ok(false);
         }

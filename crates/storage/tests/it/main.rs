@@ -15,6 +15,7 @@ mod cuts;
 mod faults;
 mod full_disk;
 mod index;
+mod memory;
 mod samples;
 mod store;
 
