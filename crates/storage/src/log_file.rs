@@ -84,6 +84,7 @@ impl LogFile {
     ) -> Result<Self, StorageError> {
         let path = log_path(root, header, compression);
         let folder = path.parent().unwrap_or(root).to_owned();
+        in_order(SessionLogOffset::ZERO, events)?;
         let end = SessionLogOffset::of_len(events.len());
         if end < inherited {
             return Err(StorageError::OutOfOrder {
@@ -92,7 +93,7 @@ impl LogFile {
             });
         }
         make_folders(disk.as_ref(), &folder)?;
-        let lock = WriterLock::take(&folder, &header.id)?;
+        let lock = WriterLock::take(disk.as_ref(), &folder, &header.id)?;
         for compression in Compression::ALL {
             if disk.stat(&folder.join(compression.file_name())).is_ok() {
                 return Err(StorageError::Exists {
@@ -151,8 +152,13 @@ impl LogFile {
         id: &orrery_session::SessionId,
     ) -> Result<(Self, StoredLog), StorageError> {
         let folder = path.parent().unwrap_or(path);
-        let lock = WriterLock::take(folder, id)?;
-        let mut stored = read_log(disk.as_ref(), path, compression)?;
+        // It may have gone since it was found.
+        let gone = |error: StorageError| match error.is_missing_file() {
+            true => StorageError::NotFound { id: id.clone() },
+            false => error,
+        };
+        let lock = WriterLock::take(disk.as_ref(), folder, id).map_err(gone)?;
+        let mut stored = read_log(disk.as_ref(), path, compression).map_err(gone)?;
         if stored.header.id != *id {
             let why = format!("holds session {}, not {id}", stored.header.id);
             return Err(StorageError::corrupt(path, why));
@@ -282,16 +288,10 @@ impl LogFile {
     ///
     /// A failed write is rolled back, so that the same batch may be tried again.
     pub fn append(&mut self, events: &[SharedEvent]) -> Result<(), StorageError> {
-        let Some(first) = events.first() else {
+        if events.is_empty() {
             return Ok(());
-        };
-        if first.seq().offset_before() != self.end {
-            let found = first.seq().offset_before();
-            return Err(StorageError::OutOfOrder {
-                expected: self.end,
-                found,
-            });
         }
+        in_order(self.end, events)?;
         self.settle()?;
         let io = |action, path: &Path, e: &std::io::Error| StorageError::io(action, path, e);
         let stat = self
@@ -416,6 +416,19 @@ impl LogFile {
             why: why.to_owned(),
         }
     }
+}
+
+/// Whether events continue a log: the first at its end, each of the others behind the one before.
+pub(crate) fn in_order(end: SessionLogOffset, events: &[SharedEvent]) -> Result<(), StorageError> {
+    let mut expected = end;
+    for event in events {
+        let found = event.seq().offset_before();
+        if found != expected {
+            return Err(StorageError::OutOfOrder { expected, found });
+        }
+        expected = event.seq().offset_after();
+    }
+    Ok(())
 }
 
 /// A name that nobody else uses, beside the log.

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use orrery_storage::disk::{Disk, DiskFile, DiskReader, FileStat, FolderEntry};
+use orrery_storage::disk::{Disk, DiskFile, DiskReader, FileStat, FolderEntry, LockOutcome};
 
 /// The disk. Reading works, derived files are kept, everything else is refused.
 #[derive(Debug, Default)]
@@ -104,5 +104,13 @@ impl Disk for FrozenDisk {
 
     fn list(&self, _path: &Path) -> io::Result<Vec<FolderEntry>> {
         frozen()
+    }
+
+    fn lock(&self, _path: &Path, _holder: &str) -> io::Result<LockOutcome> {
+        frozen()
+    }
+
+    fn lock_holder(&self, _path: &Path) -> Option<String> {
+        None
     }
 }

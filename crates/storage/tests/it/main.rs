@@ -10,6 +10,7 @@
 )]
 
 mod attachments;
+mod claims;
 mod crash;
 mod cuts;
 mod faults;
