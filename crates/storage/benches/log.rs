@@ -232,7 +232,8 @@ fn amplification(what: &str, log: &Path) {
 
 /// The same of copies of foreign logs, where the environment names a folder of them.
 fn foreign() {
-    let Some(samples) = std::env::var_os("ORRERY_SAMPLES") else {
+    let samples = std::env::var_os("ORRERY_SAMPLES").filter(|folder| !folder.is_empty());
+    let Some(samples) = samples else {
         return;
     };
     let home = tempfile::tempdir().unwrap();
