@@ -6,6 +6,8 @@
 //! `time`). Fragments stay the raw JSON strings they were, so expanding a row gives back equal
 //! events, whatever their text.
 
+mod parts;
+
 use std::borrow::Cow;
 
 use serde::Deserialize;
@@ -15,6 +17,7 @@ use crate::event::{Event, SharedEvent, push_fmt};
 use crate::event_type::EventType;
 use crate::seq::SessionSeq;
 use crate::time::Timestamp;
+pub(crate) use parts::Parts;
 
 /// Runs shorter than this stay single events.
 pub const MIN_RUN: usize = 3;
@@ -303,176 +306,50 @@ impl ChunkRow {
 
     /// Reads a row as it lies on disk. `None` when the record's type is not that of a row.
     pub fn from_disk(text: &str) -> Option<Result<Self, RowError>> {
-        #[derive(Deserialize)]
-        struct Tag<'a> {
-            #[serde(borrow)]
-            r#type: Cow<'a, str>,
-        }
-        let tag: Tag<'_> = serde_json::from_str(text).ok()?;
-        let row = match tag.r#type.as_ref() {
-            "text-chunks" => RowKind::Text,
-            "reasoning-chunks" => RowKind::Reasoning,
-            "tool-call-chunks" => RowKind::ToolCall,
-            _ => return None,
-        };
-        Some(Self::read(text, row))
-    }
-
-    fn read(text: &str, kind: RowKind) -> Result<Self, RowError> {
-        #[derive(Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct Row<'a> {
-            #[serde(rename = "type")]
-            _tag: serde::de::IgnoredAny,
-            seq0: SessionSeq,
-            time0: Timestamp,
-            #[serde(borrow)]
-            data: &'a RawValue,
-        }
-        #[derive(Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct Texts<'a> {
-            turn: SessionSeq,
-            step: SessionSeq,
-            index: SessionSeq,
-            dt: Vec<Timestamp>,
-            #[serde(borrow)]
-            texts: Vec<&'a RawValue>,
-        }
-        #[derive(Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct Args<'a> {
-            turn: SessionSeq,
-            step: SessionSeq,
-            index: SessionSeq,
-            dt: Vec<Timestamp>,
-            #[serde(borrow)]
-            id: &'a RawValue,
-            #[serde(borrow, default, deserialize_with = "present")]
-            name: Option<&'a RawValue>,
-            #[serde(borrow)]
-            args: Vec<&'a RawValue>,
-        }
-        let shape = |e: serde_json::Error| RowError(e.to_string());
-        let string = |raw: &RawValue| {
-            let text = raw.get();
-            if text.starts_with('"') {
-                Ok(Box::from(text))
-            } else {
-                Err(RowError(format!("expected a string, found {text}")))
-            }
-        };
-        let row: Row<'_> = serde_json::from_str(text).map_err(shape)?;
-        let (turn, step, index, dt, kind, members) = if kind == RowKind::ToolCall {
-            let d: Args<'_> = serde_json::from_str(row.data.get()).map_err(shape)?;
-            let name = d.name.map(string).transpose()?;
-            (
-                d.turn,
-                d.step,
-                d.index,
-                d.dt,
-                Kind::ToolCall {
-                    id: string(d.id)?,
-                    name,
+        let row = Parts::from_disk(text)?;
+        Some(row.map(|row| Self {
+            kind: match row.kind {
+                DeltaKind::Text => Kind::Text,
+                DeltaKind::Reasoning => Kind::Reasoning,
+                DeltaKind::ToolCall { id, name } => Kind::ToolCall {
+                    id: id.into(),
+                    name: name.map(Into::into),
                 },
-                d.args,
-            )
-        } else {
-            let d: Texts<'_> = serde_json::from_str(row.data.get()).map_err(shape)?;
-            let kind = if kind == RowKind::Text {
-                Kind::Text
-            } else {
-                Kind::Reasoning
-            };
-            (d.turn, d.step, d.index, d.dt, kind, d.texts)
-        };
-        if members.is_empty() || dt.len() + 1 != members.len() {
-            return Err(RowError(format!(
-                "{} gaps for {} members",
-                dt.len(),
-                members.len()
-            )));
-        }
-        let row = Self {
-            kind,
-            turn: turn.get(),
-            step: step.get(),
-            index: index.get(),
-            first_seq: row.seq0,
-            first_time: row.time0,
-            gaps: dt.into_iter().map(Timestamp::epoch_millis).collect(),
-            fragments: members.into_iter().map(string).collect::<Result<_, _>>()?,
-        };
-        row.check_range()?;
-        Ok(row)
-    }
-
-    fn check_range(&self) -> Result<(), RowError> {
-        let out = || RowError("seq or time leaves the safe range".to_owned());
-        SessionSeq::new(self.first_seq.get() + self.fragments.len() as u64 - 1)
-            .map_err(|_unsafe| out())?;
-        let mut time = self.first_time.epoch_millis();
-        for gap in &self.gaps {
-            time += gap;
-            Timestamp::new(time).map_err(|_unsafe| out())?;
-        }
-        Ok(())
+            },
+            turn: row.turn,
+            step: row.step,
+            index: row.index,
+            first_seq: row.first_seq,
+            first_time: row.first_time,
+            fragments: row.fragments.into_iter().map(Into::into).collect(),
+            gaps: row.gaps,
+        }))
     }
 
     /// The events that the row stands for.
     pub fn expand(&self) -> Vec<Event> {
-        let mut time = self.first_time;
-        let mut seq = self.first_seq;
+        let kind = match &self.kind {
+            Kind::Text => DeltaKind::Text,
+            Kind::Reasoning => DeltaKind::Reasoning,
+            Kind::ToolCall { id, name } => DeltaKind::ToolCall {
+                id,
+                name: name.as_deref(),
+            },
+        };
+        let parts = Parts {
+            kind,
+            turn: self.turn,
+            step: self.step,
+            index: self.index,
+            first_seq: self.first_seq,
+            first_time: self.first_time,
+            gaps: self.gaps.clone(),
+            fragments: self.fragments.iter().map(AsRef::as_ref).collect(),
+        };
         let mut events = Vec::with_capacity(self.fragments.len());
-        for (i, fragment) in self.fragments.iter().enumerate() {
-            if i > 0 {
-                time = Timestamp::saturating(time.epoch_millis() + self.gaps[i - 1]);
-                seq = seq.offset_after().next_seq();
-            }
-            let mut data = String::with_capacity(fragment.len() + 96);
-            push_fmt(
-                &mut data,
-                format_args!(
-                    r#"{{"turn":{},"step":{},"chunk":{{"type":"#,
-                    self.turn, self.step
-                ),
-            );
-            let index = self.index;
-            match &self.kind {
-                Kind::Text => push_fmt(
-                    &mut data,
-                    format_args!(r#""text-delta","index":{index},"text":{fragment}}}}}"#),
-                ),
-                Kind::Reasoning => push_fmt(
-                    &mut data,
-                    format_args!(r#""reasoning-delta","index":{index},"text":{fragment}}}}}"#),
-                ),
-                Kind::ToolCall { id, name } => {
-                    push_fmt(
-                        &mut data,
-                        format_args!(r#""tool-call-delta","index":{index},"id":{id}"#),
-                    );
-                    if let Some(name) = name {
-                        push_fmt(&mut data, format_args!(",\"name\":{name}"));
-                    }
-                    push_fmt(
-                        &mut data,
-                        format_args!(",\"argumentsDelta\":{fragment}}}}}"),
-                    );
-                }
-            }
-            let chunk = EventType::AssistantChunk;
-            events.push(Event::assemble(chunk, seq, time, &data, None, None, false));
-        }
+        parts.expand(&mut |event| events.push(event));
         events
     }
-}
-
-#[derive(PartialEq, Eq)]
-enum RowKind {
-    Text,
-    Reasoning,
-    ToolCall,
 }
 
 impl Record {

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::event_type::EventType;
-use crate::json::{Json, JsonError, compact, parse};
+use crate::json::{Json, JsonError, Name, compact, parse};
 use crate::ranges;
 use crate::seq::SessionSeq;
 use crate::time::Timestamp;
@@ -145,7 +145,14 @@ impl Event {
         if let Some(key) = envelope.unknown {
             return Err(EnvelopeError::UnknownKey(key));
         }
-        let name: String = required(envelope.event_type, "type")?;
+        let event_type = match envelope.event_type.map(RawValue::get) {
+            Some(raw) => match serde_json::from_str::<Name<'_>>(raw) {
+                Ok(Name(name)) => EventType::from_name(&name),
+                // Not a string, or one with a lone surrogate.
+                Err(_) => EventType::from_name(&required::<String>(envelope.event_type, "type")?),
+            },
+            None => return Err(EnvelopeError::MissingKey("type")),
+        };
         let seq: SessionSeq = required(envelope.seq, "seq")?;
         let time: Timestamp = required(envelope.time, "time")?;
         let data = compact(
@@ -180,7 +187,7 @@ impl Event {
             }
         };
         Ok(Self::assemble(
-            EventType::from_name(&name),
+            event_type,
             seq,
             time,
             &data,
@@ -202,20 +209,21 @@ impl Event {
         let mut json = String::with_capacity(data.len() + 96);
         json.push_str("{\"type\":");
         push_json_string(&mut json, event_type.as_str());
-        push_fmt(
-            &mut json,
-            format_args!(",\"seq\":{seq},\"time\":{},\"data\":", time.epoch_millis()),
-        );
+        json.push_str(",\"seq\":");
+        push_number(&mut json, seq.get());
+        json.push_str(",\"time\":");
+        push_number(&mut json, time.epoch_millis());
+        json.push_str(",\"data\":");
         let start = json.len();
         json.push_str(data);
         let data = start..json.len();
         if let Some(sources) = &source_event_seqs {
             json.push_str(",\"sourceEventSeqs\":[");
             for (i, source) in sources.iter().enumerate() {
-                push_fmt(
-                    &mut json,
-                    format_args!("{}{source}", if i == 0 { "" } else { "," }),
-                );
+                if i > 0 {
+                    json.push(',');
+                }
+                push_number(&mut json, source.get());
             }
             json.push(']');
         }
@@ -228,6 +236,26 @@ impl Event {
             source_event_seqs: source_event_seqs.map(Vec::into_boxed_slice),
             ignorable,
             json: Bytes::from(json),
+            data,
+        }
+    }
+
+    /// An event that only stands in the log, with its text.
+    pub(crate) const fn plain(
+        event_type: EventType,
+        seq: SessionSeq,
+        time: Timestamp,
+        json: Bytes,
+        data: Range<usize>,
+    ) -> Self {
+        Self {
+            event_type,
+            seq,
+            time,
+            surface_op: None,
+            source_event_seqs: None,
+            ignorable: false,
+            json,
             data,
         }
     }
@@ -353,6 +381,11 @@ pub(crate) fn push_fmt(out: &mut String, args: std::fmt::Arguments<'_>) {
     std::fmt::Write::write_fmt(out, args).unwrap_or_default();
 }
 
+/// Appends a number; formatting machinery would take most of the time that decoding a log takes.
+pub(crate) fn push_number(out: &mut String, number: impl itoa::Integer) {
+    out.push_str(itoa::Buffer::new().format(number));
+}
+
 pub(crate) fn push_json_string(out: &mut String, text: &str) {
     // A &str always serialises.
     out.push_str(&serde_json::to_string(text).unwrap_or_default());
@@ -418,7 +451,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Envelope<'a> {
                 mut map: A,
             ) -> Result<Envelope<'de>, A::Error> {
                 let mut envelope = Envelope::default();
-                while let Some(key) = map.next_key::<std::borrow::Cow<'_, str>>()? {
+                while let Some(Name(key)) = map.next_key::<Name<'_>>()? {
                     let slot = match key.as_ref() {
                         "type" => &mut envelope.event_type,
                         "seq" => &mut envelope.seq,

@@ -102,7 +102,11 @@ impl EventType {
 
     /// Whether the name was once used and is refused everywhere (`session.md` 1.5).
     pub fn is_retired(&self) -> bool {
-        matches!(self.as_str(), "request/header-delta" | "mode/set")
+        match self {
+            Self::Unknown(name) => matches!(name.as_ref(), "request/header-delta" | "mode/set"),
+            // All others are the present vocabulary.
+            _ => false,
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 //! Done on read, before validation, in memory only: the bytes on disk stay. A record is changed
 //! textually, key by key, so that everything this module does not know survives.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
@@ -11,6 +12,7 @@ use serde_json::value::RawValue;
 use crate::event::{Event, SharedEvent, SurfaceOp, push_json_string};
 use crate::event_type::EventType;
 use crate::ids::{MessageId, SessionId};
+use crate::json::Name;
 use crate::seq::SessionSeq;
 
 /// A legacy record that cannot be read without guessing.
@@ -56,7 +58,10 @@ impl Importer<'_> {
         if event.event_type().is_retired() {
             return Err(refuse("retired and no longer accepted"));
         }
-        let steering = event.event_type().as_str() == "steering/message";
+        let steering = matches!(
+            event.event_type(),
+            EventType::Unknown(name) if name.as_ref() == "steering/message"
+        );
         let changed = match event.event_type() {
             EventType::TurnStart => turn_start(event.data()),
             EventType::TurnEnd => turn_end(event.data()),
@@ -87,6 +92,10 @@ impl Importer<'_> {
     }
 
     fn nested(&mut self, event: &Event) -> Result<Option<String>, String> {
+        let object = event.data().starts_with('{');
+        if object && serde_json::from_str::<Nested>(event.data()).is_ok() {
+            return Ok(None);
+        }
         let mut data = Object::read(event.data())?;
         let Some(message) = data.get("message") else {
             return Err("has no message".to_owned());
@@ -102,6 +111,9 @@ impl Importer<'_> {
 
     /// The message with an id, or `None` when it has one.
     fn with_id(&mut self, event: &Event, message: &str) -> Result<Option<String>, String> {
+        if serde_json::from_str::<Identified>(message).is_ok() {
+            return Ok(None);
+        }
         let mut message = Object::read(message)?;
         if message.get("id").is_some() {
             return Ok(None);
@@ -124,6 +136,45 @@ impl Importer<'_> {
     }
 }
 
+/// A message that has an id: nearly all have, and nothing of them is copied to see that.
+struct Identified;
+
+impl<'de> Deserialize<'de> for Identified {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl<'de> serde::de::Visitor<'de> for Visitor {
+            type Value = Identified;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object with an id")
+            }
+            fn visit_map<A: serde::de::MapAccess<'de>>(
+                self,
+                mut map: A,
+            ) -> Result<Identified, A::Error> {
+                let mut found = false;
+                while let Some((Name(key), _)) =
+                    map.next_entry::<Name<'_>, serde::de::IgnoredAny>()?
+                {
+                    found |= key == "id";
+                }
+                if found {
+                    Ok(Identified)
+                } else {
+                    Err(serde::de::Error::missing_field("id"))
+                }
+            }
+        }
+        deserializer.deserialize_map(Visitor)
+    }
+}
+
+/// A payload around such a message.
+#[derive(Deserialize)]
+struct Nested {
+    #[serde(rename = "message")]
+    _message: Identified,
+}
+
 fn turn_start(data: &str) -> Result<Option<String>, String> {
     let data = Object::read(data)?;
     let Some(turn) = data.get("turn") else {
@@ -141,7 +192,7 @@ fn turn_end(data: &str) -> Result<Option<String>, String> {
     let reason = if bare {
         // The oldest form: the kind alone.
         Object {
-            entries: vec![("kind".to_owned(), reason.to_owned())],
+            entries: vec![("kind".into(), reason.into())],
         }
     } else {
         Object::read(reason)?
@@ -171,12 +222,12 @@ fn turn_end(data: &str) -> Result<Option<String>, String> {
 }
 
 /// A JSON object as its keys in order and the raw text of their values.
-struct Object {
-    entries: Vec<(String, String)>,
+struct Object<'a> {
+    entries: Vec<(Cow<'a, str>, Cow<'a, str>)>,
 }
 
-impl Object {
-    fn read(text: &str) -> Result<Self, String> {
+impl<'a> Object<'a> {
+    fn read(text: &'a str) -> Result<Self, String> {
         serde_json::from_str::<Self>(text).map_err(|e| format!("expected an object: {e}"))
     }
 
@@ -185,12 +236,12 @@ impl Object {
             .iter()
             .rev()
             .find(|(k, _)| k == key)
-            .map(|(_, v)| v.as_str())
+            .map(|(_, v)| v.as_ref())
     }
 
-    fn set(&mut self, key: &str, value: String) {
+    fn set(&mut self, key: &'a str, value: String) {
         self.entries.retain(|(k, _)| k != key);
-        self.entries.push((key.to_owned(), value));
+        self.entries.push((key.into(), value.into()));
     }
 
     fn write(&self) -> String {
@@ -208,21 +259,21 @@ impl Object {
     }
 }
 
-impl<'de> Deserialize<'de> for Object {
+impl<'de: 'a, 'a> Deserialize<'de> for Object<'a> {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Visitor;
         impl<'de> serde::de::Visitor<'de> for Visitor {
-            type Value = Object;
+            type Value = Object<'de>;
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str("an object")
             }
             fn visit_map<A: serde::de::MapAccess<'de>>(
                 self,
                 mut map: A,
-            ) -> Result<Object, A::Error> {
+            ) -> Result<Object<'de>, A::Error> {
                 let mut entries = Vec::new();
-                while let Some((key, value)) = map.next_entry::<String, Box<RawValue>>()? {
-                    entries.push((key, value.get().to_owned()));
+                while let Some((Name(key), value)) = map.next_entry::<Name<'_>, &RawValue>()? {
+                    entries.push((key, value.get().into()));
                 }
                 Ok(Object { entries })
             }

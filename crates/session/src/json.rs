@@ -116,6 +116,10 @@ impl<'de> Deserialize<'de> for Json {
     }
 }
 
+/// A key or name that is borrowed from its text unless it holds escapes.
+#[derive(Deserialize)]
+pub(crate) struct Name<'a>(#[serde(borrow)] pub(crate) Cow<'a, str>);
+
 /// Checks that `text`, known to be valid JSON, is lossless; returns it without whitespace.
 pub(crate) fn compact(text: &str) -> Result<Cow<'_, str>, JsonError> {
     let bytes = text.as_bytes();
@@ -160,11 +164,14 @@ pub(crate) fn compact(text: &str) -> Result<Cow<'_, str>, JsonError> {
 /// The index just past the string that starts at `at`.
 pub(crate) fn string_end(bytes: &[u8], at: usize) -> usize {
     let mut i = at + 1;
-    while i < bytes.len() {
-        match bytes[i] {
-            b'\\' => i += 2,
-            b'"' => return i + 1,
-            _ => i += 1,
+    while let Some(found) = bytes
+        .get(i..)
+        .and_then(|rest| memchr::memchr2(b'"', b'\\', rest))
+    {
+        i += found;
+        match bytes.get(i) {
+            Some(b'\\') => i += 2,
+            _ => return i + 1,
         }
     }
     bytes.len()

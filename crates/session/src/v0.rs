@@ -4,12 +4,13 @@
 mod header;
 mod scan;
 
-use crate::chunk_row::{ChunkRow, Record, Spelling, pack};
+use crate::chunk_row::{Parts, Record, Spelling, pack};
 use crate::event::{EnvelopeError, Event, SharedEvent};
 use crate::ranges::Form;
+use crate::seq::SessionSeq;
 
 pub use header::{decode_header, encode_header};
-pub use scan::{LineIssue, Scan, ScanError, Scanner, scan_records};
+pub use scan::{LineIssue, Scan, ScanError, Scanner, scan_piece, scan_records};
 
 /// Why a line is not a record.
 #[derive(Debug, thiserror::Error)]
@@ -41,9 +42,24 @@ pub fn encode_batch(events: &[SharedEvent]) -> Vec<u8> {
 
 /// The events of one line, without its newline: one, or all members of a row.
 pub fn decode_record(line: &[u8]) -> Result<Vec<Event>, RecordError> {
+    let mut events = Vec::new();
+    decode(line, &mut |event| events.push(event))?;
+    Ok(events)
+}
+
+/// Calls `take` with each event of a line: with none when the line is no record.
+fn decode(line: &[u8], take: &mut dyn FnMut(Event)) -> Result<(), RecordError> {
     let text = std::str::from_utf8(line).map_err(|_not_text| RecordError::NotText)?;
-    if let Some(row) = ChunkRow::from_disk(text) {
-        return Ok(row?.expand());
+    match Parts::from_disk(text) {
+        Some(row) => row?.expand(take),
+        None => take(Event::read(text, Form::Ranges)?),
     }
-    Ok(vec![Event::read(text, Form::Ranges)?])
+    Ok(())
+}
+
+/// The seq that the first of many lines begins with, if that line is a record.
+pub fn first_seq(lines: &[u8]) -> Option<SessionSeq> {
+    let line = lines.split(|&byte| byte == b'\n').next()?;
+    let events = decode_record(line).ok()?;
+    events.first().map(Event::seq)
 }

@@ -15,7 +15,8 @@ use std::time::{Duration, Instant};
 use orrery_session::{Event, SessionHeader, SessionId, SessionLogOffset, SharedEvent, Timestamp};
 use orrery_storage::disk::{Disk, RealDisk};
 use orrery_storage::log_file::LogFile;
-use orrery_storage::{Compression, Store, StoreOptions};
+use orrery_storage::read::read_log;
+use orrery_storage::{Catalogue, Compression, LogView, Store, StoreOptions};
 
 fn event(seq: u64, event_type: &str, data: &str, rest: &str) -> SharedEvent {
     let time = 1_000_000 + seq;
@@ -129,11 +130,8 @@ async fn main() {
     writer.close().await.unwrap();
     let path = store.find(&header("large").id).await.unwrap().path;
     let size = std::fs::metadata(&path).unwrap().len();
-    let index = std::fs::metadata(path.with_file_name("session.index"))
-        .unwrap()
-        .len();
-    let share = 100.0 * index as f64 / size as f64;
-    println!("log on disk             {size:>12} bytes for {json} of JSON; index {share:.1} %");
+    println!("log on disk             {size:>12} bytes for {json} of JSON");
+    amplification("many-deltas", &path);
 
     // The same events as a person's session makes them: many small batches, each flushed.
     let writer = store
@@ -145,47 +143,86 @@ async fn main() {
         writer.flush().await.unwrap();
     }
     writer.close().await.unwrap();
+    let path = store.find(&header("small-frames").id).await.unwrap().path;
+    amplification("tiny steps", &path);
+    let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+    let mut file = LogFile::create(
+        &disk,
+        store.root(),
+        Compression::Zstd,
+        &header("small-large"),
+        SessionLogOffset::ZERO,
+        &events[..25],
+    )
+    .unwrap();
+    for batch in events[25..].chunks(25) {
+        file.append(batch).unwrap();
+    }
+    file.sync().unwrap();
+    amplification("100,000 in tiny steps", file.path());
+    drop(file);
     let writer = store
         .create(header("little"), SessionLogOffset::ZERO)
         .await
         .unwrap();
     writer.append(log(1_000)).unwrap();
     writer.close().await.unwrap();
+    foreign();
 
-    for id in ["little", "small-frames", "large"] {
+    for id in ["little", "small-frames", "small-large", "large"] {
         let id = header(id).id;
-        let took = median(20, || async {
-            let started = Instant::now();
-            let view = store.view(&id).await.unwrap();
-            let mut kept = 0;
-            view.backwards(view.end(), |piece| {
-                kept += piece.len();
-                if kept > 600 {
-                    ControlFlow::Break(())
-                } else {
-                    ControlFlow::Continue(())
-                }
+        for (what, back) in [("tail", 0), ("middle", 2)] {
+            let took = median(20, || async {
+                let started = Instant::now();
+                let view = store.view(&id).await.unwrap();
+                let end = match back {
+                    0 => view.end(),
+                    part => SessionLogOffset::of_len(view.end().index() / part),
+                };
+                let mut kept = 0;
+                view.backwards(end, |piece| {
+                    kept += piece.len();
+                    if kept > 600 {
+                        ControlFlow::Break(())
+                    } else {
+                        ControlFlow::Continue(())
+                    }
+                })
+                .unwrap();
+                started.elapsed()
             })
-            .unwrap();
-            started.elapsed()
-        })
-        .await;
-        println!("cold tail of {id:<12} {:>9.2} ms", ms(took));
+            .await;
+            println!("cold {what:<6} of {id:<12}  {:>9.2} ms", ms(took));
+        }
     }
 
     let id = header("large").id;
-    let took = median(5, || async {
+    // Once by itself, and once on the store's blocking pool, where the allocator hands memory back to
+    // the system after each run and most of the time goes into getting it again.
+    let path = store.find(&id).await.unwrap().path;
+    let whole = |what: &str, took: Duration| {
+        let rate = json as f64 / took.as_secs_f64() / 1e6;
+        println!(
+            "whole read, {what:<9}    {:>9.2} ms = {rate:.0} MB/s of JSON",
+            ms(took)
+        );
+    };
+    let took = median(9, || async {
+        let started = Instant::now();
+        let log = read_log(&RealDisk, &path, Compression::Zstd).unwrap();
+        assert_eq!(log.events.len(), events.len());
+        started.elapsed()
+    })
+    .await;
+    whole("direct", took);
+    let took = median(9, || async {
         let started = Instant::now();
         let log = store.read(&id).await.unwrap();
         assert_eq!(log.events.len(), events.len());
         started.elapsed()
     })
     .await;
-    let rate = json as f64 / took.as_secs_f64() / 1e6;
-    println!(
-        "whole read of large     {:>9.2} ms = {rate:.0} MB/s of JSON",
-        ms(took)
-    );
+    whole("the store", took);
 
     let took = median(5, || async {
         let started = Instant::now();
@@ -198,6 +235,33 @@ async fn main() {
     println!("open large for writing  {:>9.2} ms", ms(took));
 
     catalogue(home.path()).await;
+}
+
+/// How much the index adds to what is written for a log.
+fn amplification(what: &str, log: &Path) {
+    let size = |path: &Path| std::fs::metadata(path).map_or(0, |stat| stat.len());
+    let (log, index) = (size(log), size(&log.with_file_name("session.index")));
+    let share = 100.0 * index as f64 / log as f64;
+    println!("index of {what:<22} {share:>5.1} % ({index} of {log} bytes)");
+}
+
+/// The same of copies of foreign logs, where the environment names a folder of them.
+fn foreign() {
+    let samples = std::env::var_os("ORRERY_SAMPLES").filter(|folder| !folder.is_empty());
+    let Some(samples) = samples else {
+        return;
+    };
+    let home = tempfile::tempdir().unwrap();
+    for root in orrery_testkit::folders::log_roots(Path::new(&samples)).unwrap() {
+        let copy = home.path().join("copy");
+        orrery_testkit::folders::copy_folder(&root, &copy).unwrap();
+        let found = Catalogue::refresh(&RealDisk, &copy, &Catalogue::default()).unwrap();
+        for entry in found.entries() {
+            LogView::open(&RealDisk, &entry.path, entry.compression).unwrap();
+            amplification("a sample", &entry.path);
+        }
+        std::fs::remove_dir_all(&copy).unwrap();
+    }
 }
 
 /// Ten thousand small sessions: found with and without the catalogue of an earlier process.

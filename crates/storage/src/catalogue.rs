@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use orrery_session::{SessionHeader, SessionId, SessionLogOffset};
 
@@ -70,10 +71,19 @@ pub struct Diagnostic {
     pub message: String,
 }
 
+/// How many threads look at session folders: on a cold disk each look waits for it several times.
+const LOOKERS: usize = 8;
+/// With fewer folders than this one thread looks at all of them.
+const FEW: usize = 64;
+/// How many folders a thread takes at once.
+const SHARE: usize = 16;
+
 /// All sessions under one root.
 #[derive(Debug, Clone, Default)]
 pub struct Catalogue {
     entries: BTreeMap<SessionId, CatalogueEntry>,
+    /// By the parent that the children's headers name: the ids in the order of their creation.
+    children: BTreeMap<SessionId, Vec<SessionId>>,
     diagnostics: Vec<Diagnostic>,
 }
 
@@ -86,7 +96,7 @@ impl Catalogue {
             .collect();
         Self {
             entries,
-            diagnostics: Vec::new(),
+            ..Self::default()
         }
     }
 
@@ -111,6 +121,16 @@ impl Catalogue {
         self.entries.get(id)
     }
 
+    /// The sessions whose header names this one as their parent (decision D16): by `createdAt`, then
+    /// by the bytes of the id (decision D15). Costs as much as there are children.
+    pub fn children<'a>(
+        &'a self,
+        parent: &SessionId,
+    ) -> impl Iterator<Item = &'a CatalogueEntry> + use<'a> {
+        let ids = self.children.get(parent).map_or(&[][..], Vec::as_slice);
+        ids.iter().filter_map(|id| self.entries.get(id))
+    }
+
     /// What is not listed, and why.
     pub fn diagnostics(&self) -> &[Diagnostic] {
         &self.diagnostics
@@ -129,21 +149,22 @@ impl Catalogue {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Err(missing()),
             Err(e) => return Err(StorageError::io("list", root, &e)),
         };
-        let known = BTreeMap::new();
-        let mut scan = Scan {
+        let scan = Scan {
             disk,
             root,
-            known,
-            found: Self::default(),
+            known: BTreeMap::new(),
         };
         let name = id_segment(id);
+        let mut found = Self::default();
         for project in projects.iter().filter(|entry| entry.is_folder) {
-            scan.session(&root.join(&project.name).join(&name));
+            let items = scan.session(&root.join(&project.name).join(&name));
+            items.into_iter().for_each(|item| found.add(&scan, item));
         }
         let Self {
             mut entries,
             diagnostics,
-        } = scan.found;
+            ..
+        } = found;
         let entry = entries.remove(id);
         let about_it =
             |d: &&Diagnostic| d.reason == DiagnosticReason::DuplicateId || entry.is_none();
@@ -175,60 +196,163 @@ impl Catalogue {
             .values()
             .map(|entry| (entry.path.as_path(), entry))
             .collect();
-        let mut scan = Scan {
+        let scan = Scan {
             disk,
             root,
             known: by_path,
-            found: Self::default(),
         };
+        let mut jobs = Vec::new();
         for project in projects.iter().filter(|entry| entry.is_folder) {
-            scan.project(&root.join(&project.name));
+            scan.project(&root.join(&project.name), &mut jobs);
         }
-        Ok(scan.found)
+        let mut found = Self::default();
+        for item in scan.look(jobs).into_iter().flatten() {
+            found.add(&scan, item);
+        }
+        found.relate();
+        Ok(found)
     }
+
+    fn add(&mut self, scan: &Scan<'_>, item: Item) {
+        let entry = match item {
+            Item::Entry(entry) => entry,
+            Item::Problem(problem) => {
+                self.diagnostics.push(problem);
+                return;
+            }
+        };
+        let id = entry.header.id.clone();
+        match self.entries.get(&id) {
+            None => {
+                self.entries.insert(id, *entry);
+            }
+            Some(first) => {
+                let message = format!("session {id} lies also at {}", first.path.display());
+                let reason = DiagnosticReason::DuplicateId;
+                let problem = scan.problem(Some(id), &entry.path, reason, message);
+                self.diagnostics.push(problem);
+            }
+        }
+    }
+
+    /// Notes who is whose child, from the headers that are known by now.
+    fn relate(&mut self) {
+        let mut related: Vec<&CatalogueEntry> = self.entries.values().collect();
+        // The entries are in the order of their ids already.
+        related.sort_by_key(|entry| entry.header.created_at);
+        for entry in related {
+            if let Some(parent) = &entry.header.parent_session {
+                let siblings = self.children.entry(parent.clone()).or_default();
+                siblings.push(entry.header.id.clone());
+            }
+        }
+    }
+}
+
+/// What is found under a root.
+enum Item {
+    Entry(Box<CatalogueEntry>),
+    Problem(Diagnostic),
+}
+
+/// What is to be done about something under a root.
+enum Job {
+    Look(PathBuf),
+    Say(Diagnostic),
 }
 
 struct Scan<'a> {
     disk: &'a dyn Disk,
     root: &'a Path,
     known: BTreeMap<&'a Path, &'a CatalogueEntry>,
-    found: Catalogue,
 }
 
 impl Scan<'_> {
-    fn project(&mut self, project: &Path) {
+    fn project(&self, project: &Path, jobs: &mut Vec<Job>) {
         let entries = match self.disk.list(project) {
             Ok(entries) => entries,
             Err(error) => {
-                self.complain(
-                    None,
-                    project,
-                    DiagnosticReason::Unreadable,
-                    error.to_string(),
-                );
+                let reason = DiagnosticReason::Unreadable;
+                let problem = self.problem(None, project, reason, error.to_string());
+                jobs.push(Job::Say(problem));
                 return;
             }
         };
         for entry in entries {
             let path = project.join(&entry.name);
             if entry.is_folder {
-                self.session(&path);
+                jobs.push(Job::Look(path));
             } else if entry.name.ends_with(".jsonl") || entry.name.ends_with(".jsonl.zstd") {
                 let message = "a log lies in a folder of its own, not directly in its project";
-                self.complain(None, &path, DiagnosticReason::Misplaced, message.to_owned());
+                let reason = DiagnosticReason::Misplaced;
+                jobs.push(Job::Say(self.problem(
+                    None,
+                    &path,
+                    reason,
+                    message.to_owned(),
+                )));
             }
         }
     }
 
-    fn session(&mut self, folder: &Path) {
-        let mut listed = None;
+    /// Does all jobs, side by side where they are many. What was found stands in the order of the
+    /// jobs, whoever did them.
+    fn look(&self, jobs: Vec<Job>) -> Vec<Vec<Item>> {
+        if jobs.len() < FEW {
+            return jobs.into_iter().map(|job| self.job(job)).collect();
+        }
+        let mut jobs = jobs.into_iter();
+        let shares = std::iter::from_fn(|| {
+            let share: Vec<Job> = jobs.by_ref().take(SHARE).collect();
+            (!share.is_empty()).then_some(share)
+        });
+        let shares = Mutex::new(shares.enumerate());
+        let next = || shares.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let run = || {
+            let mut found = Vec::new();
+            while let Some((number, share)) = next() {
+                let items = share.into_iter().map(|job| self.job(job)).collect();
+                found.push((number, items));
+            }
+            found
+        };
+        let mut found: Vec<(usize, Vec<Vec<Item>>)> = std::thread::scope(|scope| {
+            let helpers: Vec<_> = (1..LOOKERS)
+                // Without a helper the others do its work.
+                .filter_map(|_| std::thread::Builder::new().spawn_scoped(scope, run).ok())
+                .collect();
+            let mut found = run();
+            for helper in helpers {
+                match helper.join() {
+                    Ok(more) => found.extend(more),
+                    Err(panic) => std::panic::resume_unwind(panic),
+                }
+            }
+            found
+        });
+        found.sort_by_key(|(number, _)| *number);
+        found.into_iter().flat_map(|(_, items)| items).collect()
+    }
+
+    fn job(&self, job: Job) -> Vec<Item> {
+        match job {
+            Job::Look(folder) => self.session(&folder),
+            Job::Say(problem) => vec![Item::Problem(problem)],
+        }
+    }
+
+    fn session(&self, folder: &Path) -> Vec<Item> {
+        let mut items = Vec::new();
+        let mut listed = false;
         for compression in Compression::ALL {
             let path = folder.join(compression.file_name());
             let stat = match self.disk.stat(&path) {
                 Ok(stat) => stat,
                 Err(e) if e.kind() == std::io::ErrorKind::NotFound => continue,
                 Err(e) => {
-                    self.complain(None, &path, DiagnosticReason::Unreadable, e.to_string());
+                    let reason = DiagnosticReason::Unreadable;
+                    let problem = self.problem(None, &path, reason, e.to_string());
+                    items.push(Item::Problem(problem));
                     continue;
                 }
             };
@@ -237,33 +361,31 @@ impl Scan<'_> {
                 let old = entry.revision.0;
                 (old.device, old.inode) == (stat.device, stat.inode)
             });
-            let entry = match known {
-                Some(entry) => CatalogueEntry {
+            let item = match known {
+                Some(entry) => Some(Item::Entry(Box::new(CatalogueEntry {
                     revision,
                     ..(*entry).clone()
-                },
-                None => match self.read(&path, compression, revision) {
-                    Some(entry) => entry,
-                    None => continue,
-                },
+                }))),
+                None => self.read(&path, compression, revision),
             };
-            if listed.is_some() {
-                let message = "both session.jsonl and session.jsonl.zstd lie in this folder";
-                let id = Some(entry.header.id);
-                self.complain(id, &path, DiagnosticReason::DuplicateId, message.to_owned());
-                continue;
+            match item {
+                Some(Item::Entry(entry)) if listed => {
+                    let message = "both session.jsonl and session.jsonl.zstd lie in this folder";
+                    let (id, reason) = (Some(entry.header.id), DiagnosticReason::DuplicateId);
+                    let problem = self.problem(id, &path, reason, message.to_owned());
+                    items.push(Item::Problem(problem));
+                }
+                Some(item) => {
+                    listed |= matches!(item, Item::Entry(_));
+                    items.push(item);
+                }
+                None => {}
             }
-            listed = Some(());
-            self.add(entry);
         }
+        items
     }
 
-    fn read(
-        &mut self,
-        path: &Path,
-        compression: Compression,
-        revision: Revision,
-    ) -> Option<CatalogueEntry> {
+    fn read(&self, path: &Path, compression: Compression, revision: Revision) -> Option<Item> {
         let (reason, message) = match read_header(self.disk, path, compression) {
             Ok(Some(stored)) => {
                 let entry = CatalogueEntry {
@@ -275,12 +397,11 @@ impl Scan<'_> {
                 };
                 let derived = log_path(self.root, &entry.header, compression);
                 if derived == path || same_file(&derived, path) {
-                    return Some(entry);
+                    return Some(Item::Entry(Box::new(entry)));
                 }
                 let message = format!("its header places it at {}", derived.display());
-                let id = Some(entry.header.id);
-                self.complain(id, path, DiagnosticReason::Misplaced, message);
-                return None;
+                let (id, reason) = (Some(entry.header.id), DiagnosticReason::Misplaced);
+                return Some(Item::Problem(self.problem(id, path, reason, message)));
             }
             // Empty, or its first record is not complete: never published, nothing to say.
             Ok(None) => return None,
@@ -292,43 +413,23 @@ impl Scan<'_> {
             }
             Err(error) => (DiagnosticReason::Corrupt, error.to_string()),
         };
-        self.complain(None, path, reason, message);
-        None
+        Some(Item::Problem(self.problem(None, path, reason, message)))
     }
 
-    fn add(&mut self, entry: CatalogueEntry) {
-        let id = entry.header.id.clone();
-        match self.found.entries.get(&id) {
-            None => {
-                self.found.entries.insert(id, entry);
-            }
-            Some(first) => {
-                let message = format!("session {id} lies also at {}", first.path.display());
-                self.complain(
-                    Some(id),
-                    &entry.path,
-                    DiagnosticReason::DuplicateId,
-                    message,
-                );
-            }
-        }
-    }
-
-    fn complain(
-        &mut self,
+    fn problem(
+        &self,
         session_id: Option<SessionId>,
         path: &Path,
         reason: DiagnosticReason,
         message: String,
-    ) {
+    ) -> Diagnostic {
         let relative = path.strip_prefix(self.root).unwrap_or(path);
-        let path = relative.display().to_string();
-        self.found.diagnostics.push(Diagnostic {
+        Diagnostic {
             session_id,
-            path,
+            path: relative.display().to_string(),
             reason,
             message,
-        });
+        }
     }
 }
 

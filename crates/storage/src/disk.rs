@@ -1,7 +1,7 @@
 //! The file system as storage uses it: a port, so that tests can make any call fail.
 
-use std::fs::{DirBuilder, File, OpenOptions};
-use std::io;
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{self, Read as _};
 use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
@@ -53,14 +53,37 @@ pub trait Disk: Send + Sync + std::fmt::Debug {
     fn replace_derived(&self, path: &Path, bytes: &[u8]) -> io::Result<()>;
     /// Lists a folder, by name.
     fn list(&self, path: &Path) -> io::Result<Vec<FolderEntry>>;
+    /// Takes the advisory lock of a file, which is made where it is missing, and writes down who
+    /// has it. A lock whose holder's name could not be written is held all the same.
+    fn lock(&self, path: &Path, holder: &str) -> io::Result<LockOutcome>;
+    /// What the file of a lock says of its holder; nothing when nobody holds it.
+    fn lock_holder(&self, path: &Path) -> Option<String>;
 }
 
+/// What came of taking a lock.
+#[derive(Debug)]
+pub enum LockOutcome {
+    /// It is ours until this is dropped, or the process ends.
+    Taken(Box<dyn DiskLock>),
+    /// Somebody else has it; what its file says of them, which may be nothing.
+    HeldBy(String),
+}
+
+/// A held lock; dropping it lets go.
+pub trait DiskLock: Send + std::fmt::Debug {}
+
 /// A file that is read.
-pub trait DiskReader: Send + std::fmt::Debug {
+pub trait DiskReader: Send + Sync + std::fmt::Debug {
     /// Looks at the open file.
     fn stat(&self) -> io::Result<FileStat>;
     /// Reads up to `length` bytes at an offset; fewer only where the file ends.
-    fn read_at(&self, offset: u64, length: usize) -> io::Result<Vec<u8>>;
+    fn read_at(&self, offset: u64, length: usize) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.read_into(offset, length, &mut bytes)?;
+        Ok(bytes)
+    }
+    /// The same, behind what `bytes` holds; says how many they were.
+    fn read_into(&self, offset: u64, length: usize, bytes: &mut Vec<u8>) -> io::Result<usize>;
 }
 
 /// One open file.
@@ -143,14 +166,55 @@ impl Disk for RealDisk {
         for entry in std::fs::read_dir(path)? {
             let entry = entry?;
             if let Ok(name) = entry.file_name().into_string() {
-                // A link to a folder counts as one: roots may be composed of links.
-                let is_folder = entry.path().is_dir();
+                // A link to a folder counts as one: roots may be composed of links. Only for a link
+                // is it looked at: one look more at each of ten thousand folders is felt.
+                let is_folder = match entry.file_type() {
+                    Ok(kind) if !kind.is_symlink() => kind.is_dir(),
+                    _ => entry.path().is_dir(),
+                };
                 entries.push(FolderEntry { name, is_folder });
             }
         }
         entries.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(entries)
     }
+
+    fn lock(&self, path: &Path, holder: &str) -> io::Result<LockOutcome> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).mode(0o600);
+        let file = options.truncate(false).open(path)?;
+        match file.try_lock() {
+            Ok(()) => {
+                // The name is a courtesy: a full disk must not keep anybody from their session.
+                let named = file
+                    .set_len(0)
+                    .and_then(|()| file.write_all_at(holder.as_bytes(), 0));
+                if let Err(error) = named {
+                    tracing::debug!(path = %path.display(), %error, "a lock without a name");
+                }
+                Ok(LockOutcome::Taken(Box::new(file)))
+            }
+            Err(TryLockError::WouldBlock) => Ok(LockOutcome::HeldBy(text_of(&file))),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    fn lock_holder(&self, path: &Path) -> Option<String> {
+        let file = File::open(path).ok()?;
+        match file.try_lock_shared() {
+            Err(TryLockError::WouldBlock) => Some(text_of(&file)),
+            _ => None,
+        }
+    }
+}
+
+impl DiskLock for File {}
+
+/// What a lock file says; whoever cannot read it knows nothing of its holder.
+fn text_of(mut file: &File) -> String {
+    let mut text = String::new();
+    file.read_to_string(&mut text).unwrap_or_default();
+    text.trim().to_owned()
 }
 
 impl DiskReader for File {
@@ -158,23 +222,25 @@ impl DiskReader for File {
         self.metadata().map(|m| stat_of(&m))
     }
 
-    fn read_at(&self, offset: u64, length: usize) -> io::Result<Vec<u8>> {
-        let mut bytes = vec![0; length];
+    fn read_into(&self, offset: u64, length: usize, bytes: &mut Vec<u8>) -> io::Result<usize> {
+        let start = bytes.len();
+        bytes.try_reserve_exact(length)?;
+        bytes.resize(start + length, 0);
         let mut filled = 0;
         while filled < length {
-            match std::os::unix::fs::FileExt::read_at(
-                self,
-                &mut bytes[filled..],
-                offset + filled as u64,
-            ) {
+            let rest = bytes.get_mut(start + filled..).unwrap_or_default();
+            match std::os::unix::fs::FileExt::read_at(self, rest, offset + filled as u64) {
                 Ok(0) => break,
                 Ok(count) => filled += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
+                Err(error) => {
+                    bytes.truncate(start);
+                    return Err(error);
+                }
             }
         }
-        bytes.truncate(filled);
-        Ok(bytes)
+        bytes.truncate(start + filled);
+        Ok(filled)
     }
 }
 

@@ -5,12 +5,14 @@
 
 use std::ops::Range;
 
-use zstd::stream::raw::{Decoder, InBuffer, Operation as _, OutBuffer};
+use zstd::zstd_safe::{DCtx, InBuffer, OutBuffer, get_error_name, get_frame_content_size};
 
 const MAGIC: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
 const LEVEL: i32 = 3;
 /// A frame that claims to hold more than this is refused: no writer of ours comes near it.
 const MAX_FRAME_BYTES: usize = 1 << 30;
+/// By how much a content of unknown size grows at least.
+const GROWTH: usize = 64 * 1024;
 
 /// What is wrong with the container, and at which byte.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -97,47 +99,108 @@ pub(crate) fn encode(content: &[u8]) -> std::io::Result<Vec<u8>> {
     compressor.compress(content)
 }
 
+/// Decompresses one frame after the other. The context behind it is dear to make: a log of many tiny
+/// frames shares one.
+pub(crate) struct Decoder {
+    context: Option<DCtx<'static>>,
+}
+
+impl std::fmt::Debug for Decoder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Decoder")
+    }
+}
+
+impl Decoder {
+    /// A decoder that takes no memory before its first frame.
+    pub(crate) const fn new() -> Self {
+        Self { context: None }
+    }
+
+    fn context(&mut self) -> Result<&mut DCtx<'static>, String> {
+        if self.context.is_none() {
+            self.context = DCtx::try_create();
+        }
+        self.context.as_mut().ok_or("no memory for it".to_owned())
+    }
+
+    /// Decompresses a structurally complete frame. What is wrong with it is said of byte 0.
+    pub(crate) fn decode(&mut self, frame: &[u8]) -> Result<Vec<u8>, FrameError> {
+        let fail = |why: String| FrameError { offset: 0, why };
+        let wrong = |why: String| fail(format!("does not decompress: {why}"));
+        let said = get_frame_content_size(frame).ok().flatten();
+        let (content, complete) = match said {
+            // Straight into a buffer of that size: it is as large as the content and not larger.
+            Some(size) => {
+                let size = usize::try_from(size).unwrap_or(usize::MAX);
+                if size > MAX_FRAME_BYTES {
+                    return Err(wrong("larger than any legal frame".to_owned()));
+                }
+                let mut content = Vec::with_capacity(size);
+                self.context()
+                    .and_then(|context| {
+                        let result = context.decompress(&mut content, frame);
+                        result.map_err(|code| get_error_name(code).to_owned())
+                    })
+                    .map_err(wrong)?;
+                let complete = content.len() == size;
+                (content, complete)
+            }
+            None => self.run(frame).map_err(wrong)?,
+        };
+        if complete {
+            Ok(content)
+        } else {
+            Err(fail("ends before its content does".to_owned()))
+        }
+    }
+
+    /// Decompresses until the frame or the input ends; says whether the frame did.
+    fn run(&mut self, input: &[u8]) -> Result<(Vec<u8>, bool), String> {
+        let context = self.context()?;
+        let named = |code| get_error_name(code).to_owned();
+        // An input that ended within a frame before must not be carried on.
+        context
+            .reset(zstd::zstd_safe::ResetDirective::SessionOnly)
+            .map_err(named)?;
+        let mut content = Vec::new();
+        let mut source = InBuffer::around(input);
+        loop {
+            let before = content.len();
+            if before == content.capacity() {
+                content.reserve(GROWTH.max(before / 2));
+            }
+            let mut sink = OutBuffer::around_pos(&mut content, before);
+            let hint = context
+                .decompress_stream(&mut sink, &mut source)
+                .map_err(named)?;
+            if hint == 0 {
+                return Ok((content, true));
+            }
+            if content.len() > MAX_FRAME_BYTES {
+                return Err("larger than any legal frame".to_owned());
+            }
+            let stuck = content.len() == before && content.capacity() > before;
+            if stuck && source.pos() == input.len() {
+                return Ok((content, false));
+            }
+        }
+    }
+}
+
 /// Decompresses a structurally complete frame.
 pub(crate) fn decode(bytes: &[u8], frame: &Range<usize>) -> Result<Vec<u8>, FrameError> {
-    let fail = |why: String| FrameError {
-        offset: frame.start,
-        why,
-    };
-    let (content, complete) =
-        run(&bytes[frame.clone()]).map_err(|e| fail(format!("does not decompress: {e}")))?;
-    if complete {
-        Ok(content)
-    } else {
-        Err(fail("ends before its content does".to_owned()))
-    }
+    let content = Decoder::new().decode(bytes.get(frame.clone()).unwrap_or_default());
+    content.map_err(|mut error| {
+        error.offset = frame.start;
+        error
+    })
 }
 
 /// Decompresses what there is of a torn frame; nothing when the decoder refuses it.
 pub(crate) fn decode_torn(bytes: &[u8]) -> Vec<u8> {
-    run(bytes).map(|(content, _)| content).unwrap_or_default()
-}
-
-/// Decompresses until the frame or the input ends; says whether the frame did.
-fn run(input: &[u8]) -> std::io::Result<(Vec<u8>, bool)> {
-    let mut decoder = Decoder::new()?;
-    let mut content = Vec::new();
-    let mut buffer = vec![0; 128 * 1024];
-    let mut source = InBuffer::around(input);
-    loop {
-        let mut sink = OutBuffer::around(buffer.as_mut_slice());
-        let hint = decoder.run(&mut source, &mut sink)?;
-        let produced = sink.as_slice();
-        content.extend_from_slice(produced);
-        if hint == 0 {
-            return Ok((content, true));
-        }
-        if content.len() > MAX_FRAME_BYTES {
-            return Err(std::io::Error::other("larger than any legal frame"));
-        }
-        if produced.is_empty() && source.pos() == input.len() {
-            return Ok((content, false));
-        }
-    }
+    let content = Decoder::new().run(bytes);
+    content.map(|(content, _)| content).unwrap_or_default()
 }
 
 #[cfg(test)]

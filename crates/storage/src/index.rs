@@ -1,16 +1,22 @@
 //! The frame index: `session.index` beside a log (decisions D2, D3).
 //!
 //! Derived and never believed: a wrong or missing index costs time, never truth. Fixed-size
-//! entries, one for each frame, are appended as the log grows; each says where its frame lies and,
-//! cumulatively, what lies before its end. The last entry answers every question about the whole;
-//! from it a chain leads to each frame that holds an event type.
+//! entries, one for each *run* of frames, are appended as the log grows; each says where its run
+//! lies and, cumulatively, what lies before its end. The last entry answers every question about the
+//! whole; from it a chain leads to each run that holds a rare event type.
+//!
+//! A run ends with the frame that makes it worth an entry: one entry for each frame would be a
+//! quarter of a log that compresses well. What stands behind the last run that ended is known in
+//! memory only and is decoded again by whoever opens the log; that is less than a page.
 //!
 //! Valid when it names this very file (device and inode), the file reaches at least as far as the
-//! last entry says, and that entry's frame still has its checksum. A log that grew is indexed from
+//! last entry says, and that entry's run still has its checksum. A log that grew is indexed from
 //! there on; anything else is indexed anew by one pass over the log.
 
 pub mod entry;
+mod run;
 
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use orrery_session::import::import;
@@ -18,14 +24,22 @@ use orrery_session::{EventType, SessionHeader, SessionLogOffset, SharedEvent};
 
 use crate::disk::{Disk, DiskReader, FileStat};
 use crate::error::StorageError;
-use crate::frames;
 use crate::layout::Compression;
 use crate::read::{StoredHeader, frame_events, header_step};
-use crate::walk::{Frame, Step, Walker};
-use entry::{ENTRY_BYTES, Entry, Facts, Head};
+use crate::walk::{Step, Walker};
+use entry::{ENTRY_BYTES, Entry, Facts, HEAD_BYTES, Head, Last};
+use run::{Run, is_as_noted};
 
 /// The index's file name.
 pub const INDEX_FILE: &str = "session.index";
+
+/// A run is worth an entry with so many events …
+const RUN_EVENTS: u32 = 1000;
+/// … or with so many bytes of text.
+const RUN_TEXT: u64 = 128 * 1024;
+/// It goes on all the same until the index with its entry is at most so small a part of the log: less
+/// than a twentieth, also while the log is little.
+const SHARE: u64 = 22;
 
 /// The index of one log, as far as the log is whole.
 #[derive(Debug, Clone)]
@@ -35,8 +49,32 @@ pub struct Index {
     stored: StoredHeader,
     head: Head,
     entries: Vec<Entry>,
+    /// The run of the last entry, while it has not ended.
+    growing: Option<Growing>,
+    /// The events of the growing run, where it was decoded just now.
+    recent: Option<Vec<SharedEvent>>,
     /// How many entries the file beside the log holds.
     written: usize,
+}
+
+/// What is known of a run that has not ended, beside its entry.
+#[derive(Debug, Clone, Default)]
+struct Growing {
+    checksum: crc32fast::Hasher,
+    text: u64,
+}
+
+/// A frame as the index takes it.
+#[derive(Debug, Clone)]
+pub(crate) struct Placed {
+    /// Where its bytes lie.
+    pub(crate) span: std::ops::Range<u64>,
+    /// Their checksum.
+    pub(crate) checksum: u32,
+    /// How long its text is.
+    pub(crate) text: u64,
+    /// How many events it holds.
+    pub(crate) count: usize,
 }
 
 impl Index {
@@ -75,7 +113,7 @@ impl Index {
         let stored = header_step(&mut walker, path, compression)?;
         let stored =
             stored.ok_or_else(|| StorageError::corrupt(path, "no complete header record"))?;
-        let head = Head::new(stat, compression, walker.position());
+        let head = Head::new(stat, compression, walker.position(), stored.inherited);
         let path = path.to_owned();
         Ok(Self {
             path,
@@ -83,6 +121,8 @@ impl Index {
             stored,
             head,
             entries: Vec::new(),
+            growing: None,
+            recent: Some(Vec::new()),
             written: 0,
         })
     }
@@ -105,10 +145,10 @@ impl Index {
         let Ok(bytes) = file.read_at(0, length) else {
             return Ok(None);
         };
-        let Some(head) = bytes.get(..ENTRY_BYTES).and_then(Head::read) else {
+        let Some(head) = Head::read(&bytes) else {
             return Ok(None);
         };
-        let rest = bytes.get(ENTRY_BYTES..).unwrap_or_default();
+        let rest = bytes.get(HEAD_BYTES..).unwrap_or_default();
         // A torn last entry is left out; one that is wrong ends what is believed.
         let entries: Vec<Entry> = rest
             .chunks_exact(ENTRY_BYTES)
@@ -125,11 +165,8 @@ impl Index {
             if last.end > stat.size {
                 return Ok(None);
             }
-            let length = usize::try_from(last.end - last.start).unwrap_or(usize::MAX);
-            let frame = reader
-                .read_at(last.start, length)
-                .map_err(|e| StorageError::io("read", path, &e))?;
-            if frame.len() != length || crc32fast::hash(&frame) != last.checksum {
+            let same = is_as_noted(reader, last).map_err(|e| StorageError::io("read", path, &e))?;
+            if !same {
                 return Ok(None);
             }
         }
@@ -149,74 +186,102 @@ impl Index {
             stat.size,
         );
         while let Step::Frame(frame) = walker.next()? {
-            let events = match frame_events(&path, &frame, self.end()) {
+            let (byte, end) = (frame.span.start, Some(self.end()));
+            let events = match frame_events(&path, byte, &frame.content, end) {
                 Ok(events) => events,
                 // In a plain log a bad line may be a torn tail: what is wrong is for a whole read
                 // to say. A zstd frame that is whole must hold whole records.
                 Err(_) if self.compression == Compression::None => break,
                 Err(error) => return Err(error),
             };
-            self.push(&frame, events)?;
+            let placed = Placed {
+                span: frame.span,
+                checksum: frame.checksum,
+                text: frame.content.len() as u64,
+                count: events.len(),
+            };
+            drop(frame.content);
+            let events = import(&self.stored.header.id, events)
+                .map_err(|e| StorageError::corrupt(&path, e))?;
+            self.take(&placed, &events);
+            self.keep(events);
         }
         Ok(())
     }
 
-    /// Adds a frame that was read or written.
-    fn push(&mut self, frame: &Frame, events: Vec<SharedEvent>) -> Result<(), StorageError> {
-        let events = import(&self.stored.header.id, events)
-            .map_err(|e| StorageError::corrupt(&self.path, e))?;
-        let number = u32::try_from(self.entries.len()).unwrap_or(u32::MAX);
-        let next = Entry::after(
-            self.entries.last(),
-            number,
-            self.stored.inherited,
-            &frame.span,
-            frame.checksum,
-            &events,
-        );
-        self.entries.push(next);
-        Ok(())
+    /// Keeps the events of the growing run, unless it compresses so well that they are many.
+    fn keep(&mut self, events: Vec<SharedEvent>) {
+        match &self.growing {
+            None => self.recent = Some(Vec::new()),
+            Some(growing) if growing.text > 2 * RUN_TEXT => self.recent = None,
+            Some(_) => {
+                if let Some(recent) = &mut self.recent {
+                    recent.extend(events);
+                }
+            }
+        }
+    }
+
+    /// Adds a frame that was read or written to the run that it belongs to.
+    fn take(&mut self, frame: &Placed, events: &[SharedEvent]) {
+        if self.growing.is_none() {
+            let next = Entry::after(self.entries.last(), frame.span.start);
+            self.entries.push(next);
+        }
+        let mut growing = self.growing.take().unwrap_or_default();
+        let length = frame.span.end - frame.span.start;
+        let more = crc32fast::Hasher::new_with_initial_len(frame.checksum, length);
+        growing.checksum.combine(&more);
+        growing.text += frame.text;
+        let checksum = growing.checksum.clone().finalize();
+        if let Some(entry) = self.entries.last_mut() {
+            entry.grow(frame.span.end, checksum, self.stored.inherited, events);
+            let worth = entry.count >= RUN_EVENTS || growing.text >= RUN_TEXT;
+            let size = (HEAD_BYTES + self.entries.len() * ENTRY_BYTES) as u64;
+            let ends = worth && size.saturating_mul(SHARE) <= frame.span.end;
+            self.growing = (!ends).then_some(growing);
+        }
     }
 
     /// Adds a batch that was just appended to the log as these frames.
     pub(crate) fn appended(
         &mut self,
         disk: &dyn Disk,
-        frames: &[(std::ops::Range<u64>, u32, usize)],
+        frames: &[Placed],
         mut events: &[SharedEvent],
     ) {
-        for (span, checksum, count) in frames {
-            let (these, rest) = events.split_at((*count).min(events.len()));
+        // The writer's events are at hand elsewhere.
+        self.recent = None;
+        for frame in frames {
+            let (these, rest) = events.split_at(frame.count.min(events.len()));
             events = rest;
-            let number = u32::try_from(self.entries.len()).unwrap_or(u32::MAX);
-            let cut = self.stored.inherited;
-            let last = self.entries.last();
-            self.entries
-                .push(Entry::after(last, number, cut, span, *checksum, these));
+            self.take(frame, these);
         }
         self.save(disk);
     }
 
-    /// Writes down the entries that the file lacks. Where the folder cannot be written the index
-    /// lives in memory only.
+    /// Writes down the entries that the file lacks, of runs that have ended. Where the folder cannot
+    /// be written the index lives in memory only.
     fn save(&mut self, disk: &dyn Disk) {
-        if self.written == self.entries.len() && self.written > 0 {
+        let ended = self.entries.len() - usize::from(self.growing.is_some());
+        if self.written >= ended {
             return;
         }
         let path = index_path(&self.path);
+        let fresh = self.entries.get(self.written..ended).unwrap_or_default();
+        let fresh = fresh.iter().flat_map(Entry::write);
         let saved = if self.written == 0 {
             let mut bytes = self.head.write();
-            bytes.extend(self.entries.iter().flat_map(Entry::write));
+            bytes.extend(fresh);
             disk.replace_derived(&path, &bytes)
         } else {
-            let fresh = self.entries.get(self.written..).unwrap_or_default();
-            let bytes: Vec<u8> = fresh.iter().flat_map(Entry::write).collect();
-            let at = (self.written + 1) as u64 * ENTRY_BYTES as u64;
+            let bytes: Vec<u8> = fresh.collect();
+            let at = (HEAD_BYTES + self.written * ENTRY_BYTES) as u64;
             disk.open_file(&path)
                 .and_then(|mut file| file.write_at(at, &bytes))
         };
         match saved {
-            Ok(()) => self.written = self.entries.len(),
+            Ok(()) => self.written = ended,
             Err(error) => {
                 tracing::debug!(path = %path.display(), %error, "the frame index stays in memory");
             }
@@ -252,13 +317,13 @@ impl Index {
             .map_or(self.head.events_start, |entry| entry.end)
     }
 
-    /// How many frames there are.
-    pub fn frame_count(&self) -> usize {
+    /// How many runs of frames there are.
+    pub fn run_count(&self) -> usize {
         self.entries.len()
     }
 
-    /// The frames that hold events of `from..to`.
-    pub(crate) fn frames_between(
+    /// The runs that hold events of `from..to`.
+    pub(crate) fn runs_between(
         &self,
         from: SessionLogOffset,
         to: SessionLogOffset,
@@ -270,69 +335,69 @@ impl Index {
         first..last.max(first)
     }
 
-    /// The frames that hold any of these types, in order, by the chains.
-    pub(crate) fn frames_with(&self, types: &[&EventType]) -> Vec<usize> {
-        let mut frames = std::collections::BTreeSet::new();
-        for event_type in types {
-            let mut at = self
-                .entries
-                .last()
-                .and_then(|entry| entry.last_with(event_type));
-            while let Some(frame) = at {
-                frames.insert(frame);
-                let before = frame.checked_sub(1).and_then(|i| self.entries.get(i));
-                at = before.and_then(|entry| entry.last_with(event_type));
+    /// The last run up to this one that holds the type.
+    fn last_with(&self, event_type: &EventType, mut run: usize) -> Option<usize> {
+        loop {
+            match self.entries.get(run)?.last_with(event_type) {
+                Last::Never => return None,
+                Last::Back(back) => return run.checked_sub(back),
+                Last::Beyond(back) => run = run.checked_sub(back)?,
             }
         }
-        frames.into_iter().collect()
     }
 
-    /// One frame's entry.
-    pub(crate) fn entry(&self, frame: usize) -> Option<&Entry> {
-        self.entries.get(frame)
+    /// The runs that hold any of these types, in order, by the chains.
+    pub(crate) fn runs_with(&self, types: &[&EventType]) -> Vec<usize> {
+        let mut runs = std::collections::BTreeSet::new();
+        for event_type in types {
+            let mut before = self.entries.len();
+            while let Some(run) = before.checked_sub(1) {
+                match self.last_with(event_type, run) {
+                    Some(run) => {
+                        runs.insert(run);
+                        before = run;
+                    }
+                    None => break,
+                }
+            }
+        }
+        runs.into_iter().collect()
     }
 
-    /// Reads one frame, checked against its entry.
+    /// Where the last run begins that holds the type.
+    pub(crate) fn last_start_with(&self, event_type: &EventType) -> Option<SessionLogOffset> {
+        let last = self.entries.len().checked_sub(1)?;
+        let entry = self.entries.get(self.last_with(event_type, last)?)?;
+        let first = usize::try_from(entry.first_offset).unwrap_or(usize::MAX);
+        Some(SessionLogOffset::of_len(first))
+    }
+
+    /// Calls `visit` with the events of each frame of a run that begins in front of `before`, the last
+    /// first, until it has enough.
     ///
     /// # Errors
-    /// When the frame is not what the index says: the log was damaged or changed.
-    pub(crate) fn read_frame(
+    /// When the run is not what the index says: the log was damaged or changed.
+    pub(crate) fn read_back(
         &self,
         reader: &dyn DiskReader,
-        frame: usize,
-    ) -> Result<Vec<SharedEvent>, StorageError> {
-        let Some(entry) = self.entries.get(frame) else {
-            return Ok(Vec::new());
+        run: usize,
+        before: SessionLogOffset,
+        visit: &mut dyn FnMut(Vec<SharedEvent>) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>, StorageError> {
+        let Some(entry) = self.entries.get(run) else {
+            return Ok(ControlFlow::Continue(()));
         };
-        let length = usize::try_from(entry.end - entry.start).unwrap_or(usize::MAX);
-        let bytes = reader
-            .read_at(entry.start, length)
-            .map_err(|e| StorageError::io("read", &self.path, &e))?;
-        let span = entry.start..entry.end;
-        let checksum = crc32fast::hash(&bytes);
-        if bytes.len() != length || checksum != entry.checksum {
-            let why = format!("frame at byte {}: its checksum differs", entry.start);
-            return Err(StorageError::corrupt(&self.path, why));
+        match &self.recent {
+            // It was decoded when the log was opened.
+            Some(recent) if self.growing.is_some() && run + 1 == self.entries.len() => {
+                Ok(visit(recent.clone()))
+            }
+            _ => {
+                let id = &self.stored.header.id;
+                let run = Run::read(reader, &self.path, id, self.compression, entry)?;
+                run.backwards(before, visit)
+            }
         }
-        let content = match self.compression {
-            Compression::None => bytes,
-            Compression::Zstd => frames::decode(&bytes, &(0..length)).map_err(|mut error| {
-                error.offset = usize::try_from(entry.start).unwrap_or(usize::MAX);
-                StorageError::corrupt(&self.path, error)
-            })?,
-        };
-        let start =
-            SessionLogOffset::of_len(usize::try_from(entry.first_offset).unwrap_or(usize::MAX));
-        let events = frame_events(
-            &self.path,
-            &Frame {
-                span,
-                checksum,
-                content,
-            },
-            start,
-        )?;
-        import(&self.stored.header.id, events).map_err(|e| StorageError::corrupt(&self.path, e))
     }
 }
 

@@ -10,7 +10,7 @@ use orrery_session::{SessionHeader, SessionLogOffset, SharedEvent};
 use crate::disk::{Disk, DiskFile, FileStat};
 use crate::error::StorageError;
 use crate::frames;
-use crate::index::Index;
+use crate::index::{Index, Placed};
 use crate::layout::{Compression, log_path};
 use crate::lock::WriterLock;
 use crate::read::{StoredLog, read_log};
@@ -84,6 +84,7 @@ impl LogFile {
     ) -> Result<Self, StorageError> {
         let path = log_path(root, header, compression);
         let folder = path.parent().unwrap_or(root).to_owned();
+        in_order(SessionLogOffset::ZERO, events)?;
         let end = SessionLogOffset::of_len(events.len());
         if end < inherited {
             return Err(StorageError::OutOfOrder {
@@ -92,7 +93,7 @@ impl LogFile {
             });
         }
         make_folders(disk.as_ref(), &folder)?;
-        let lock = WriterLock::take(&folder, &header.id)?;
+        let lock = WriterLock::take(disk.as_ref(), &folder, &header.id)?;
         for compression in Compression::ALL {
             if disk.stat(&folder.join(compression.file_name())).is_ok() {
                 return Err(StorageError::Exists {
@@ -151,8 +152,13 @@ impl LogFile {
         id: &orrery_session::SessionId,
     ) -> Result<(Self, StoredLog), StorageError> {
         let folder = path.parent().unwrap_or(path);
-        let lock = WriterLock::take(folder, id)?;
-        let mut stored = read_log(disk.as_ref(), path, compression)?;
+        // It may have gone since it was found.
+        let gone = |error: StorageError| match error.is_missing_file() {
+            true => StorageError::NotFound { id: id.clone() },
+            false => error,
+        };
+        let lock = WriterLock::take(disk.as_ref(), folder, id).map_err(gone)?;
+        let mut stored = read_log(disk.as_ref(), path, compression).map_err(gone)?;
         if stored.header.id != *id {
             let why = format!("holds session {}, not {id}", stored.header.id);
             return Err(StorageError::corrupt(path, why));
@@ -282,16 +288,10 @@ impl LogFile {
     ///
     /// A failed write is rolled back, so that the same batch may be tried again.
     pub fn append(&mut self, events: &[SharedEvent]) -> Result<(), StorageError> {
-        let Some(first) = events.first() else {
+        if events.is_empty() {
             return Ok(());
-        };
-        if first.seq().offset_before() != self.end {
-            let found = first.seq().offset_before();
-            return Err(StorageError::OutOfOrder {
-                expected: self.end,
-                found,
-            });
         }
+        in_order(self.end, events)?;
         self.settle()?;
         let io = |action, path: &Path, e: &std::io::Error| StorageError::io(action, path, e);
         let stat = self
@@ -318,10 +318,11 @@ impl LogFile {
         self.expected.size += bytes.len() as u64;
         self.end = self.end.advance(events.len());
         if let Some(index) = &mut self.index {
-            let placed: Vec<_> = frames
+            let placed: Vec<Placed> = frames
                 .into_iter()
-                .map(|(span, checksum, count)| {
-                    (span.start + size..span.end + size, checksum, count)
+                .map(|mut frame| {
+                    frame.span = frame.span.start + size..frame.span.end + size;
+                    frame
                 })
                 .collect();
             index.appended(self.disk.as_ref(), &placed, events);
@@ -417,6 +418,19 @@ impl LogFile {
     }
 }
 
+/// Whether events continue a log: the first at its end, each of the others behind the one before.
+pub(crate) fn in_order(end: SessionLogOffset, events: &[SharedEvent]) -> Result<(), StorageError> {
+    let mut expected = end;
+    for event in events {
+        let found = event.seq().offset_before();
+        if found != expected {
+            return Err(StorageError::OutOfOrder { expected, found });
+        }
+        expected = event.seq().offset_after();
+    }
+    Ok(())
+}
+
 /// A name that nobody else uses, beside the log.
 fn temporary_name(path: &Path, compression: Compression) -> PathBuf {
     let nonce = uuid::Uuid::new_v4().simple().to_string();
@@ -434,8 +448,8 @@ fn contain(compression: Compression, content: &[u8]) -> std::io::Result<Vec<u8>>
 /// A batch as it goes to disk.
 struct Encoded {
     bytes: Vec<u8>,
-    /// For each frame: where it lies within the bytes, its checksum, how many events it holds.
-    frames: Vec<(std::ops::Range<u64>, u32, usize)>,
+    /// Its frames, placed within the bytes.
+    frames: Vec<Placed>,
 }
 
 /// Encodes a batch as one or more frames, each bounded, one of them ending at the cut.
@@ -465,11 +479,15 @@ fn encode(
             }
         }
         let (these, later) = rest.split_at(count);
-        let frame = contain(compression, &encode_batch(these))?;
+        let text = encode_batch(these);
+        let frame = contain(compression, &text)?;
         let at = encoded.bytes.len() as u64;
-        encoded
-            .frames
-            .push((at..at + frame.len() as u64, crc32fast::hash(&frame), count));
+        encoded.frames.push(Placed {
+            span: at..at + frame.len() as u64,
+            checksum: crc32fast::hash(&frame),
+            text: text.len() as u64,
+            count,
+        });
         encoded.bytes.extend(frame);
         offset = offset.advance(count);
         rest = later;

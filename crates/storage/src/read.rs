@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use orrery_session::header::HeaderError;
 use orrery_session::import::import;
-use orrery_session::v0::{Scanner, decode_header, scan_records};
+use orrery_session::v0::{Scanner, decode_header, scan_piece, scan_records};
 use orrery_session::{SessionHeader, SessionLogOffset, SharedEvent};
 
 use crate::disk::{Disk, DiskReader, FileStat};
@@ -214,7 +214,12 @@ fn read_open(
         match walker.next()? {
             Step::Frame(frame) if compression == Compression::Zstd => {
                 let end = SessionLogOffset::of_len(events.len());
-                events.extend(frame_events(path, &frame, end)?);
+                events.extend(frame_events(
+                    path,
+                    frame.span.start,
+                    &frame.content,
+                    Some(end),
+                )?);
             }
             Step::Frame(frame) => {
                 let more = plain.feed(&frame.content);
@@ -257,19 +262,24 @@ fn read_open(
 }
 
 /// The events of a whole frame, in which nothing may be wrong.
+///
+/// `start` is where they begin; a piece out of the middle of a run says that itself.
 pub(crate) fn frame_events(
     path: &Path,
-    frame: &Frame,
-    start: SessionLogOffset,
+    byte: u64,
+    content: &[u8],
+    start: Option<SessionLogOffset>,
 ) -> Result<Vec<SharedEvent>, StorageError> {
-    let at = |why: String| {
-        StorageError::corrupt(path, format!("frame at byte {}: {why}", frame.span.start))
+    let at = |why: String| StorageError::corrupt(path, format!("frame at byte {byte}: {why}"));
+    let scan = match start {
+        Some(start) => scan_records(content, start),
+        None => scan_piece(content),
     };
-    let scan = scan_records(&frame.content, start).map_err(|e| at(e.to_string()))?;
+    let scan = scan.map_err(|e| at(e.to_string()))?;
     if let Some(issue) = scan.issue {
         return Err(at(issue.to_string()));
     }
-    if scan.committed_bytes != frame.content.len() {
+    if scan.committed_bytes != content.len() {
         return Err(at("ends inside a record".to_owned()));
     }
     Ok(scan.events)

@@ -175,6 +175,10 @@ impl Store {
     }
 
     /// Registers a new session. Nothing lies on disk before its first flush or window.
+    ///
+    /// # Errors
+    /// [`StorageError::Exists`] when the id is taken: on disk, below any working directory, or by a
+    /// session that is live here and has no file yet (`session.md` 2.10).
     pub async fn create(
         &self,
         header: SessionHeader,
@@ -186,12 +190,15 @@ impl Store {
             Err(error) => return Err(error),
         }
         let (slot, saved, receiver) = self.slot();
+        let (reply, answer) = oneshot::channel();
         self.send(Command::Create {
             slot,
             header,
             inherited,
             saved,
+            reply,
         })?;
+        answer.await.map_err(|_gone| StorageError::Closed)??;
         Ok(LogWriter {
             slot,
             commands: self.inner.commands.clone(),

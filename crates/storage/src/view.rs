@@ -5,7 +5,7 @@
 //! an interrupted turn are computed when the view is opened and stand at its end, in memory only,
 //! exactly as repair would write them.
 
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
 
 use orrery_session::import::import;
@@ -35,7 +35,7 @@ pub struct LogView {
     recovered: usize,
     facts: Facts,
     revision: Revision,
-    reader: std::sync::Mutex<Box<dyn DiskReader>>,
+    reader: Box<dyn DiskReader>,
 }
 
 impl LogView {
@@ -104,7 +104,7 @@ impl LogView {
             tail: recovered,
             index,
             revision,
-            reader: std::sync::Mutex::new(reader),
+            reader,
         };
         if view.index.inherited() > view.end() {
             let why = format!(
@@ -129,16 +129,10 @@ impl LogView {
         if let Some(at) = self.tail.iter().rposition(starts) {
             return Ok(self.tail.get(at..).unwrap_or_default().to_vec());
         }
-        let last = self
+        let from = self
             .index
-            .frame_count()
-            .checked_sub(1)
-            .and_then(|last| self.index.entry(last));
-        let frame = last.and_then(|entry| entry.last_with(&EventType::TurnStart));
-        let from = frame.and_then(|frame| self.index.entry(frame));
-        let from = from.map_or(SessionLogOffset::ZERO, |entry| {
-            SessionLogOffset::of_len(usize::try_from(entry.first_offset).unwrap_or(usize::MAX))
-        });
+            .last_start_with(&EventType::TurnStart)
+            .unwrap_or(SessionLogOffset::ZERO);
         let events = self.events(from..self.end())?;
         let at = events.iter().rposition(starts).unwrap_or(0);
         Ok(events.get(at..).unwrap_or_default().to_vec())
@@ -179,9 +173,9 @@ impl LogView {
         &self.path
     }
 
-    /// How many frames there are, the torn one not counted.
-    pub fn frame_count(&self) -> usize {
-        self.index.frame_count()
+    /// How many runs of frames the index has, a torn frame not counted.
+    pub fn run_count(&self) -> usize {
+        self.index.run_count()
     }
 
     /// The events of a range, decoding only the frames that hold them.
@@ -193,8 +187,8 @@ impl LogView {
             event.seq().offset_before() >= range.start && event.seq().offset_before() < range.end
         };
         let mut events = Vec::new();
-        for frame in self.index.frames_between(range.start, range.end) {
-            events.extend(self.frame(frame)?.into_iter().filter(within));
+        for run in self.index.runs_between(range.start, range.end) {
+            self.run(run, &mut events, range.clone(), within)?;
         }
         events.extend(self.tail.iter().filter(|event| within(event)).cloned());
         Ok(events)
@@ -220,11 +214,11 @@ impl LogView {
         let wanted = |event: &SharedEvent| {
             range.contains(&event.seq().offset_before()) && types.contains(&event.event_type())
         };
-        let between = self.index.frames_between(range.start, range.end);
+        let between = self.index.runs_between(range.start, range.end);
         let mut events = Vec::new();
-        for frame in self.index.frames_with(types) {
-            if between.contains(&frame) {
-                events.extend(self.frame(frame)?.into_iter().filter(wanted));
+        for run in self.index.runs_with(types) {
+            if between.contains(&run) {
+                self.run(run, &mut events, range.clone(), wanted)?;
             }
         }
         events.extend(self.tail.iter().filter(|event| wanted(event)).cloned());
@@ -240,25 +234,46 @@ impl LogView {
     pub fn backwards(
         &self,
         end: SessionLogOffset,
-        mut visit: impl FnMut(Vec<SharedEvent>) -> std::ops::ControlFlow<()>,
+        mut visit: impl FnMut(Vec<SharedEvent>) -> ControlFlow<()>,
     ) -> Result<(), StorageError> {
         if visit(self.tail.clone()).is_break() {
             return Ok(());
         }
-        let frames = self.index.frames_between(SessionLogOffset::ZERO, end);
-        for frame in frames.rev() {
-            if visit(self.frame(frame)?).is_break() {
+        let runs = self.index.runs_between(SessionLogOffset::ZERO, end);
+        for run in runs.rev() {
+            let flow = self
+                .index
+                .read_back(self.reader.as_ref(), run, end, &mut visit);
+            if flow?.is_break() {
                 return Ok(());
             }
         }
         Ok(())
     }
 
-    fn frame(&self, frame: usize) -> Result<Vec<SharedEvent>, StorageError> {
-        let reader = self
-            .reader
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
-        self.index.read_frame(reader.as_ref(), frame)
+    /// Puts the wanted events of a run, in order, behind what is there. Frames outside of the range
+    /// are not decoded.
+    fn run(
+        &self,
+        run: usize,
+        events: &mut Vec<SharedEvent>,
+        range: Range<SessionLogOffset>,
+        wanted: impl Fn(&SharedEvent) -> bool,
+    ) -> Result<(), StorageError> {
+        let mut pieces: Vec<Vec<SharedEvent>> = Vec::new();
+        // It ends early where the rest is not asked for; either way all is there.
+        let _ended =
+            self.index
+                .read_back(self.reader.as_ref(), run, range.end, &mut |mut piece| {
+                    let begins = piece.first().map(|event| event.seq().offset_before());
+                    piece.retain(&wanted);
+                    pieces.push(piece);
+                    match begins {
+                        Some(begins) if begins <= range.start => ControlFlow::Break(()),
+                        _ => ControlFlow::Continue(()),
+                    }
+                })?;
+        events.extend(pieces.into_iter().rev().flatten());
+        Ok(())
     }
 }

@@ -1,7 +1,8 @@
 //! Walking a log frame by frame, holding one frame at a time.
 //!
-//! In a zstd log a frame is a zstd frame. In a plain log it is a run of whole lines of at most
-//! 256 KiB, or one longer line (decision D2).
+//! In a zstd log a frame is a zstd frame. In a plain log it is a stretch of whole lines of at most
+//! 64 KiB, or one longer line: few enough events for a page out of its middle to be cheap, also
+//! where they are packed into rows (decision D2 allows 256 KiB).
 
 use std::ops::Range;
 use std::path::Path;
@@ -11,10 +12,12 @@ use crate::error::StorageError;
 use crate::frames;
 use crate::layout::Compression;
 
-/// How much is read at once, at least.
+/// How much is read first: who wants the header only has it then.
+const READ_FIRST: usize = 4 * 1024;
+/// How much is read at once, at least, after a while.
 const READ_AHEAD: usize = 256 * 1024;
-/// The longest run of lines of a plain log.
-const MAX_RUN: usize = 256 * 1024;
+/// The longest stretch of lines of a plain log.
+const MAX_RUN: usize = 64 * 1024;
 
 /// What comes next.
 #[derive(Debug)]
@@ -54,6 +57,9 @@ pub(crate) struct Walker<'a> {
     buffer: Vec<u8>,
     /// How much of the buffer is behind us.
     used: usize,
+    /// How much is read next, at least.
+    ahead: usize,
+    decoder: frames::Decoder,
 }
 
 impl<'a> Walker<'a> {
@@ -73,6 +79,8 @@ impl<'a> Walker<'a> {
             size,
             buffer: Vec::new(),
             used: 0,
+            ahead: READ_FIRST,
+            decoder: frames::Decoder::new(),
         }
     }
 
@@ -90,21 +98,22 @@ impl<'a> Walker<'a> {
         let have = self.buffer.len() - self.used;
         let from = self.at + have as u64;
         let left = usize::try_from(self.size.saturating_sub(from)).unwrap_or(usize::MAX);
-        let want = left.min(READ_AHEAD.max(have));
+        let want = left.min(self.ahead.max(have / 2));
+        self.ahead = READ_AHEAD.min(self.ahead * 8);
         if want == 0 {
-            return Ok(false);
-        }
-        let more = self
-            .reader
-            .read_at(from, want)
-            .map_err(|e| StorageError::io("read", self.path, &e))?;
-        if more.is_empty() {
-            self.size = from;
             return Ok(false);
         }
         self.buffer.drain(..self.used);
         self.used = 0;
-        self.buffer.extend(more);
+        self.buffer.reserve_exact(want);
+        let read = self
+            .reader
+            .read_into(from, want, &mut self.buffer)
+            .map_err(|e| StorageError::io("read", self.path, &e))?;
+        if read == 0 {
+            self.size = from;
+            return Ok(false);
+        }
         Ok(true)
     }
 
@@ -150,7 +159,7 @@ impl<'a> Walker<'a> {
                     let (span, bytes) = self.take(end);
                     let raw = self.buffer.get(bytes).unwrap_or_default();
                     let checksum = crc32fast::hash(raw);
-                    let content = frames::decode(raw, &(0..raw.len())).map_err(|mut error| {
+                    let content = self.decoder.decode(raw).map_err(|mut error| {
                         error.offset = usize::try_from(span.start).unwrap_or(usize::MAX);
                         StorageError::corrupt(self.path, error)
                     })?;
@@ -204,7 +213,14 @@ impl<'a> Walker<'a> {
 
     fn run(&mut self, length: usize) -> Step {
         let (span, bytes) = self.take(length);
-        let content = self.buffer.get(bytes).unwrap_or_default().to_vec();
+        let content = if bytes.start == 0 && length > self.buffer.len() / 2 {
+            // A line that fills the buffer takes it along: a second copy of it may be too much.
+            let rest = self.buffer.split_off(bytes.end);
+            self.used = 0;
+            std::mem::replace(&mut self.buffer, rest)
+        } else {
+            self.buffer.get(bytes).unwrap_or_default().to_vec()
+        };
         Step::Frame(Frame {
             span,
             checksum: crc32fast::hash(&content),

@@ -16,7 +16,7 @@ use tokio::sync::{oneshot, watch};
 use crate::disk::Disk;
 use crate::error::StorageError;
 use crate::layout::Compression;
-use crate::log_file::LogFile;
+use crate::log_file::{LogFile, in_order};
 use crate::read::StoredLog;
 use crate::store::{Durability, SaveState};
 
@@ -40,6 +40,7 @@ pub(crate) enum Command {
         header: SessionHeader,
         inherited: SessionLogOffset,
         saved: watch::Sender<SaveState>,
+        reply: oneshot::Sender<Result<(), StorageError>>,
     },
     /// Opens and repairs a stored session.
     Open {
@@ -105,6 +106,10 @@ impl Live {
             refused: None,
         }
     }
+
+    fn is_unpublished(&self, id: &SessionId) -> bool {
+        matches!(&self.target, Target::Unpublished { header, .. } if header.id == *id)
+    }
 }
 
 pub(crate) struct Writer {
@@ -152,8 +157,8 @@ impl Writer {
                     Command::Close { slot, reply } => waiters.push((slot, Waiter::Close(reply))),
                     Command::Shutdown { reply } => shutdown = Some(reply),
                     other => {
-                        // Who opens what was just let go of must find it free.
-                        if matches!(other, Command::Open { .. }) {
+                        // Who opens or makes what was just let go of must find it free.
+                        if matches!(other, Command::Open { .. } | Command::Create { .. }) {
                             self.settle(std::mem::take(&mut waiters));
                         }
                         self.handle(other);
@@ -180,7 +185,23 @@ impl Writer {
                 header,
                 inherited,
                 saved,
+                reply,
             } => {
+                // One that is live may have no file yet that says so (`session.md` 2.10).
+                if self
+                    .live
+                    .0
+                    .values()
+                    .any(|live| live.is_unpublished(&header.id))
+                {
+                    let id = header.id;
+                    // Who gave up waiting has no session to be told of.
+                    drop(reply.send(Err(StorageError::Exists { id })));
+                    return;
+                }
+                if reply.send(Ok(())).is_err() {
+                    return;
+                }
                 let target = Target::Unpublished {
                     header: Box::new(header),
                     inherited,
@@ -222,13 +243,10 @@ impl Writer {
         let Some(live) = self.live.0.get_mut(&slot) else {
             return;
         };
-        let Some(first) = events.first() else { return };
-        if first.seq().offset_before() != live.end {
-            let found = first.seq().offset_before();
-            let error = StorageError::OutOfOrder {
-                expected: live.end,
-                found,
-            };
+        if events.is_empty() {
+            return;
+        }
+        if let Err(error) = in_order(live.end, &events) {
             tracing::error!(%error, "events out of order were refused");
             live.saved
                 .send_modify(|state| state.degraded = Some(error.to_string()));

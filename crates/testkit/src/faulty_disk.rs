@@ -10,7 +10,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use orrery_storage::disk::{Disk, DiskFile, DiskReader, FileStat, FolderEntry, RealDisk};
+use orrery_storage::disk::{
+    Disk, DiskFile, DiskReader, FileStat, FolderEntry, LockOutcome, RealDisk,
+};
 
 use crate::dice::Dice;
 use crate::shadow::{Entry, FileId, Shadow};
@@ -36,6 +38,10 @@ pub enum Op {
     Rename,
     /// Takes a name away.
     RemoveFile,
+    /// Takes a lock.
+    Lock,
+    /// Writes down who has it.
+    NameLock,
 }
 
 /// How a call fails.
@@ -322,6 +328,21 @@ impl Disk for FaultyDisk {
     fn list(&self, path: &Path) -> io::Result<Vec<FolderEntry>> {
         self.state().alive()?;
         RealDisk.list(path)
+    }
+
+    fn lock(&self, path: &Path, holder: &str) -> io::Result<LockOutcome> {
+        let mut state = self.state();
+        state.pass(Op::Lock, path)?;
+        match state.pass(Op::NameLock, path) {
+            Ok(()) => RealDisk.lock(path, holder),
+            Err(error) if state.dead => Err(error),
+            Err(_no_name) => RealDisk.lock(path, ""),
+        }
+    }
+
+    fn lock_holder(&self, path: &Path) -> Option<String> {
+        self.state().alive().ok()?;
+        RealDisk.lock_holder(path)
     }
 }
 

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use orrery_storage::disk::{Disk, DiskFile, DiskReader, FileStat, FolderEntry};
+use orrery_storage::disk::{Disk, DiskFile, DiskReader, FileStat, FolderEntry, LockOutcome};
 
 /// The disk. Reading works, derived files are kept, everything else is refused.
 #[derive(Debug, Default)]
@@ -47,10 +47,12 @@ impl DiskReader for FrozenFile {
         })
     }
 
-    fn read_at(&self, offset: u64, length: usize) -> io::Result<Vec<u8>> {
+    fn read_into(&self, offset: u64, length: usize, bytes: &mut Vec<u8>) -> io::Result<usize> {
         let start = usize::try_from(offset).unwrap_or(usize::MAX);
         let rest = self.bytes.get(start..).unwrap_or_default();
-        Ok(rest.get(..length).unwrap_or(rest).to_vec())
+        let these = rest.get(..length).unwrap_or(rest);
+        bytes.extend_from_slice(these);
+        Ok(these.len())
     }
 }
 
@@ -102,5 +104,13 @@ impl Disk for FrozenDisk {
 
     fn list(&self, _path: &Path) -> io::Result<Vec<FolderEntry>> {
         frozen()
+    }
+
+    fn lock(&self, _path: &Path, _holder: &str) -> io::Result<LockOutcome> {
+        frozen()
+    }
+
+    fn lock_holder(&self, _path: &Path) -> Option<String> {
+        None
     }
 }

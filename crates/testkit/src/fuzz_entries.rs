@@ -7,11 +7,12 @@
     reason = "an entry reports a broken rule by panicking"
 )]
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use orrery_session::v0::{Scanner, decode_record, encode_batch, scan_records};
 use orrery_session::{SessionLogOffset, SharedEvent};
+use orrery_storage::disk::Disk as _;
 use orrery_storage::index::index_path;
 use orrery_storage::read::read_log;
 use orrery_storage::{Compression, LogView};
@@ -110,27 +111,38 @@ fn log(bytes: &[u8], compression: Compression) {
     assert_eq!(seen.unwrap(), read.events, "the index reads other events");
 }
 
+/// The index that belongs to the log of the entry [`index`], as the committed corpus has it.
+pub fn index_of_long(container: Container) -> Vec<u8> {
+    let (disk, path, compression, _) = long(container);
+    LogView::open(&disk, &path, compression).unwrap_or_else(|e| panic!("{e}"));
+    let reader = disk.open_reader(&index_path(&path)).unwrap();
+    reader.read_at(0, usize::MAX).unwrap()
+}
+
+fn long(container: Container) -> (FrozenDisk, PathBuf, Compression, &'static [String]) {
+    static FIXTURES: LazyLock<[log_fixtures::Fixture; 2]> =
+        LazyLock::new(|| [Container::Zstd, Container::Plain].map(log_fixtures::long));
+    let [zstd, plain] = &*FIXTURES;
+    let (fixture, compression) = match container {
+        Container::Zstd => (zstd, Compression::Zstd),
+        Container::Plain => (plain, Compression::None),
+    };
+    let path = Path::new("/s").join(container.file_name());
+    let disk = FrozenDisk::default();
+    disk.put(&path, &fixture.bytes);
+    (disk, path, compression, &fixture.events)
+}
+
 /// Bytes in the place of an index: they change no answer.
 pub fn index(bytes: &[u8]) {
-    static FIXTURES: LazyLock<Vec<log_fixtures::Fixture>> = LazyLock::new(log_fixtures::all);
     for container in [Container::Zstd, Container::Plain] {
-        let named = |f: &&log_fixtures::Fixture| f.container == container;
-        let fixture = FIXTURES.iter().find(named).unwrap();
-        let compression = match container {
-            Container::Zstd => Compression::Zstd,
-            Container::Plain => Compression::None,
-        };
-        let (disk, path) = (
-            FrozenDisk::default(),
-            Path::new("/s").join(container.file_name()),
-        );
-        disk.put(&path, &fixture.bytes);
+        let (disk, path, compression, events) = long(container);
         disk.put(&index_path(&path), bytes);
         let view = LogView::open(&disk, &path, compression).unwrap_or_else(|e| panic!("{e}"));
         let seen = view
             .events(SessionLogOffset::ZERO..view.stored_end())
             .unwrap();
         let texts: Vec<&str> = seen.iter().map(|event| event.text()).collect();
-        assert_eq!(texts, fixture.events, "a wrong index changed an answer");
+        assert_eq!(texts, events, "a wrong index changed an answer");
     }
 }

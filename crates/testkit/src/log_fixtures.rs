@@ -1,5 +1,6 @@
 //! The project's own sample logs: both containers, every header, row, list, dialect and frame.
 
+use crate::dice::Dice;
 use crate::log_layout::Container;
 pub use crate::log_writer::Fixture;
 use crate::log_writer::{LogWriter, Row};
@@ -27,6 +28,18 @@ pub fn all() -> Vec<Fixture> {
     found.push(one_giant_frame());
     found.push(one_event_frames());
     found
+}
+
+/// A log that is long enough for an index; too long to be among [`all`].
+pub fn long(container: Container) -> Fixture {
+    let (mut log, mut dice) = (LogWriter::new("long", container, ROOT), Dice::new(5));
+    for turn in 1..=420 {
+        log.event("turn/start", &format!(r#"{{"turn":{turn}}}"#));
+        log.event("step/start", &format!(r#"{{"turn":{turn},"step":1}}"#));
+        log.prompt(&format!("{:x} and {:x}", dice.roll(), dice.roll()));
+        end(&mut log, turn);
+    }
+    log.finish()
 }
 
 /// A turn up to the model's stream, in the batches of a live writer.

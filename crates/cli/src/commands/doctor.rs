@@ -222,7 +222,7 @@ fn logs(root: &Path, findings: &mut Findings) {
     for entry in catalogue.entries() {
         sessions += 1;
         if let Some(folder) = entry.path.parent()
-            && let Some(holder) = lock::holder(folder)
+            && let Some(holder) = lock::holder(&disk, folder)
         {
             findings.note("locks", format!("{} is held by {holder}", entry.header.id));
         }

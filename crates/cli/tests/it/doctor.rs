@@ -68,14 +68,14 @@ fn derived_files_are_made_anew_when_told_to() {
     let place = Place::new();
     place.run(&["run", "hello"]).exits(0);
     let index = place.logs()[0].with_file_name("session.index");
-    let good = std::fs::read(&index).unwrap();
+    assert!(!index.exists(), "a small log is not worth one");
     std::fs::write(&index, "nonsense").unwrap();
     let done = place.run(&["doctor", "--rebuild"]).exits(0);
     assert!(
         done.out.contains("1 frame indexes were made anew"),
         "{done:?}"
     );
-    assert_eq!(std::fs::read(&index).unwrap(), good);
+    assert!(!index.exists(), "{done:?}");
 }
 
 #[test]

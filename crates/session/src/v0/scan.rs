@@ -1,8 +1,8 @@
 //! The line scanner (`session.md` 2.6): what of many lines is committed, what is a torn tail, and
 //! when damage lies in front of committed work.
 
-use super::{RecordError, decode_record};
-use crate::event::{Event, SharedEvent};
+use super::{RecordError, decode};
+use crate::event::SharedEvent;
 use crate::event_type::EventType;
 use crate::seq::{SessionLogOffset, SessionSeq};
 
@@ -52,7 +52,18 @@ pub struct Scan {
 /// Bytes behind the last newline are ignored. After the first issue, later lines are looked at
 /// only for a `turn/end`: finding one makes the issue fatal.
 pub fn scan_records(bytes: &[u8], start: SessionLogOffset) -> Result<Scan, ScanError> {
-    let mut scanner = Scanner::new(start);
+    scan(bytes, Scanner::new(start))
+}
+
+/// As [`scan_records`], where the first record says itself which seq it has: for a piece out of the
+/// middle of a log.
+pub fn scan_piece(bytes: &[u8]) -> Result<Scan, ScanError> {
+    let mut scanner = Scanner::new(SessionLogOffset::ZERO);
+    scanner.anywhere = true;
+    scan(bytes, scanner)
+}
+
+fn scan(bytes: &[u8], mut scanner: Scanner) -> Result<Scan, ScanError> {
     let events = scanner.feed(bytes)?;
     Ok(Scan {
         events,
@@ -68,6 +79,8 @@ pub struct Scanner {
     line: usize,
     committed: usize,
     issue: Option<LineIssue>,
+    /// Whether the first record may have any seq.
+    anywhere: bool,
 }
 
 impl Scanner {
@@ -78,6 +91,7 @@ impl Scanner {
             line: 0,
             committed: 0,
             issue: None,
+            anywhere: false,
         }
     }
 
@@ -101,39 +115,49 @@ impl Scanner {
     /// # Errors
     /// When damage lies in front of a `turn/end`.
     pub fn feed(&mut self, bytes: &[u8]) -> Result<Vec<SharedEvent>, ScanError> {
-        let mut events = Vec::new();
+        let mut events: Vec<SharedEvent> = Vec::new();
         let mut at = 0;
-        while let Some(length) = bytes[at..].iter().position(|&b| b == b'\n') {
+        while let Some(length) = memchr::memchr(b'\n', &bytes[at..]) {
             self.line += 1;
             let line = self.line;
-            let record = decode_record(&bytes[at..at + length]);
+            let good = events.len();
+            let record = decode(&bytes[at..at + length], &mut |event| {
+                events.push(SharedEvent::new(event));
+            });
             at += length + 1;
+            let found = events.get(good..).unwrap_or_default();
             if self.issue.is_some() {
-                if record.is_ok_and(|events| ends_a_turn(&events)) {
+                let fatal = ends_a_turn(found);
+                events.truncate(good);
+                if fatal {
                     return self.fatal();
                 }
                 continue;
             }
-            match record {
-                Err(source) => self.issue = Some(LineIssue::Malformed { line, source }),
-                Ok(found) => match found.first() {
-                    Some(first) if first.seq() != self.next.next_seq() => {
-                        let (expected, seq) = (self.next.next_seq(), first.seq());
-                        self.issue = Some(LineIssue::Gap {
-                            line,
-                            expected,
-                            found: seq,
-                        });
-                        if ends_a_turn(&found) {
-                            return self.fatal();
-                        }
+            if let Err(source) = record {
+                self.issue = Some(LineIssue::Malformed { line, source });
+                continue;
+            }
+            let expected = self.next.next_seq();
+            match found.first().map(|first| first.seq()) {
+                Some(seq) if seq != expected && !std::mem::take(&mut self.anywhere) => {
+                    self.issue = Some(LineIssue::Gap {
+                        line,
+                        expected,
+                        found: seq,
+                    });
+                    let fatal = ends_a_turn(found);
+                    events.truncate(good);
+                    if fatal {
+                        return self.fatal();
                     }
-                    _ => {
-                        self.next = self.next.advance(found.len());
-                        events.extend(found.into_iter().map(SharedEvent::new));
-                        self.committed += length + 1;
-                    }
-                },
+                }
+                first => {
+                    self.anywhere = false;
+                    let begins = first.map_or(self.next, SessionSeq::offset_before);
+                    self.next = begins.advance(found.len());
+                    self.committed += length + 1;
+                }
             }
         }
         Ok(events)
@@ -147,7 +171,7 @@ impl Scanner {
     }
 }
 
-fn ends_a_turn(events: &[Event]) -> bool {
+fn ends_a_turn(events: &[SharedEvent]) -> bool {
     events.iter().any(|e| *e.event_type() == EventType::TurnEnd)
 }
 

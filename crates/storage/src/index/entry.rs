@@ -3,8 +3,6 @@
 //! Little-endian, each closed by a checksum of its own. The numbering of event types is that of
 //! this build's vocabulary and is part of the version: another vocabulary, another index.
 
-use std::ops::Range;
-
 use orrery_session::payload::{InboxSpliced, InboxTarget};
 use orrery_session::{EventType, SessionLogOffset, SharedEvent, SurfaceOp, Timestamp};
 use serde::Deserialize;
@@ -12,20 +10,39 @@ use serde::Deserialize;
 use crate::disk::FileStat;
 use crate::layout::Compression;
 
-/// The size of an entry, and of the head.
-pub const ENTRY_BYTES: usize = 8 * 8 + 4 * 8 + 4 * TYPES + 4;
+/// The size of the head, which stands before the entries.
+pub const HEAD_BYTES: usize = 8 + 4 * 2 + 8 * 4 + 4 + 4;
+/// The size of an entry.
+pub const ENTRY_BYTES: usize = 8 * 6 + 4 * 7 + 2 * SLOTS + 4;
 const _: () = assert!(
-    ENTRY_BYTES * 10 <= 4096,
-    "ten entries fit into one page of the disk"
+    ENTRY_BYTES * 20 <= 4096,
+    "an entry is less than a twentieth of the least run, and twenty fit into one page of the disk"
 );
-/// One slot for each known type, and one for all unknown ones.
-const TYPES: usize = EventType::KNOWN.len() + 1;
-const NEVER: u32 = u32::MAX;
+/// Types that stand nearly everywhere: who looks for them reads everything (decision D2).
+const COMMON: [EventType; 9] = [
+    EventType::AssistantChunk,
+    EventType::AssistantMessage,
+    EventType::CodeDispatch,
+    EventType::CodeDispatchStart,
+    EventType::RequestContext,
+    EventType::StepEnd,
+    EventType::StepStart,
+    EventType::ToolCall,
+    EventType::ToolResult,
+];
+/// One slot for each other known type, and one for all unknown ones.
+const SLOTS: usize = EventType::KNOWN.len() - COMMON.len() + 1;
+/// The type stands in no run up to this one.
+const NEVER: u16 = u16::MAX;
+/// It stands farther back than a slot can say: the entry [`FARTHEST`] before knows more.
+const FAR: u16 = NEVER - 1;
+/// The greatest distance that a slot can say.
+const FARTHEST: u16 = FAR - 1;
 const NO_TIME: i64 = i64::MIN;
 const NO_BOUNDARY: u64 = u64::MAX;
 const MAGIC: &[u8; 8] = b"ORRERYIX";
 /// Moved with every change of meaning or layout.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 const BLANK: u32 = 1;
 const OPEN_TURN: u32 = 2;
@@ -39,15 +56,23 @@ pub(crate) struct Head {
     compression: u32,
     /// The byte behind the header record.
     pub(crate) events_start: u64,
+    /// The exact inherited cut.
+    inherited: u64,
 }
 
 impl Head {
-    pub(crate) fn new(stat: &FileStat, compression: Compression, events_start: u64) -> Self {
+    pub(crate) fn new(
+        stat: &FileStat,
+        compression: Compression,
+        events_start: u64,
+        inherited: SessionLogOffset,
+    ) -> Self {
         Self {
             device: stat.device,
             inode: stat.inode,
             compression: code_of(compression),
             events_start,
+            inherited: inherited.get(),
         }
     }
 
@@ -57,29 +82,30 @@ impl Head {
     }
 
     pub(crate) fn write(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(ENTRY_BYTES);
+        let mut out = Vec::with_capacity(HEAD_BYTES);
         out.extend(MAGIC);
         out.extend(VERSION.to_le_bytes());
-        out.extend(u32::try_from(TYPES).unwrap_or(0).to_le_bytes());
-        out.extend(self.device.to_le_bytes());
-        out.extend(self.inode.to_le_bytes());
-        out.extend(self.events_start.to_le_bytes());
+        out.extend(u32::try_from(SLOTS).unwrap_or(0).to_le_bytes());
+        for value in [self.device, self.inode, self.events_start, self.inherited] {
+            out.extend(value.to_le_bytes());
+        }
         out.extend(self.compression.to_le_bytes());
-        out.resize(ENTRY_BYTES - 4, 0);
         seal(out)
     }
 
     pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
-        let mut fields = Fields::open(bytes)?;
+        let mut fields = Fields::open(bytes, HEAD_BYTES)?;
         let known =
-            fields.take(8)? == MAGIC && fields.u32()? == VERSION && fields.u32()? as usize == TYPES;
-        let (device, inode, events_start) = (fields.u64()?, fields.u64()?, fields.u64()?);
+            fields.take(8)? == MAGIC && fields.u32()? == VERSION && fields.u32()? as usize == SLOTS;
+        let (device, inode) = (fields.u64()?, fields.u64()?);
+        let (events_start, inherited) = (fields.u64()?, fields.u64()?);
         let compression = fields.u32()?;
         known.then_some(Self {
             device,
             inode,
             compression,
             events_start,
+            inherited,
         })
     }
 }
@@ -133,59 +159,88 @@ impl Default for Facts {
     }
 }
 
-/// One frame.
+/// One run of frames.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) start: u64,
     pub(crate) end: u64,
     pub(crate) first_offset: u64,
-    pub(crate) inherited: u64,
     pub(crate) count: u32,
     pub(crate) checksum: u32,
     pub(crate) facts: Facts,
-    /// By type: the last frame up to this one that holds it.
-    last: [u32; TYPES],
+    /// By type: how many entries back the last run up to this one lies that holds it.
+    back: [u16; SLOTS],
+}
+
+/// Where the last run lies that holds a type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Last {
+    /// Nowhere.
+    Never,
+    /// So many entries back.
+    Back(usize),
+    /// Still farther: the entry so many back knows more.
+    Beyond(usize),
 }
 
 impl Entry {
-    /// The entry of a frame that follows `before`.
-    pub(crate) fn after(
-        before: Option<&Self>,
-        number: u32,
-        inherited: SessionLogOffset,
-        span: &Range<u64>,
-        checksum: u32,
-        events: &[SharedEvent],
-    ) -> Self {
-        let mut entry = Self {
-            start: span.start,
-            end: span.end,
-            first_offset: before.map_or(0, |before| before.end_offset() as u64),
-            inherited: inherited.get(),
-            count: u32::try_from(events.len()).unwrap_or(u32::MAX),
-            checksum,
-            facts: before.map_or_else(Facts::default, |before| before.facts),
-            last: before.map_or([NEVER; TYPES], |before| before.last),
-        };
-        for event in events {
-            if let Some(slot) = entry.last.get_mut(slot_of(event.event_type())) {
-                *slot = number;
+    /// The entry of a run that follows `before` and holds nothing yet.
+    pub(crate) fn after(before: Option<&Self>, start: u64) -> Self {
+        let farther = |back: u16| {
+            if back >= FARTHEST {
+                back.max(FAR)
+            } else {
+                back + 1
             }
-            entry.facts.follow(event, inherited);
+        };
+        Self {
+            start,
+            end: start,
+            first_offset: before.map_or(0, |before| before.end_offset() as u64),
+            count: 0,
+            checksum: 0,
+            facts: before.map_or_else(Facts::default, |before| before.facts),
+            back: before.map_or([NEVER; SLOTS], |before| before.back.map(farther)),
         }
-        entry
     }
 
-    /// The offset behind the frame's last event.
+    /// The entry with another frame at the end of its run; `checksum` is that of all its bytes.
+    pub(crate) fn grow(
+        &mut self,
+        end: u64,
+        checksum: u32,
+        inherited: SessionLogOffset,
+        events: &[SharedEvent],
+    ) {
+        self.end = end;
+        self.checksum = checksum;
+        let count = u32::try_from(events.len()).unwrap_or(u32::MAX);
+        self.count = self.count.saturating_add(count);
+        for event in events {
+            let slot = slot_of(event.event_type());
+            if let Some(back) = slot.and_then(|slot| self.back.get_mut(slot)) {
+                *back = 0;
+            }
+            self.facts.follow(event, inherited);
+        }
+    }
+
+    /// The offset behind the run's last event.
     pub(crate) fn end_offset(&self) -> usize {
-        let end = self.first_offset + u64::from(self.count);
+        let end = self.first_offset.saturating_add(u64::from(self.count));
         usize::try_from(end).unwrap_or(usize::MAX)
     }
 
-    /// The last frame up to this one that holds the type.
-    pub(crate) fn last_with(&self, event_type: &EventType) -> Option<usize> {
-        let frame = *self.last.get(slot_of(event_type))?;
-        (frame != NEVER).then_some(frame as usize)
+    /// The last run up to this one that holds the type; of a common type any may.
+    pub(crate) fn last_with(&self, event_type: &EventType) -> Last {
+        let Some(slot) = slot_of(event_type) else {
+            return Last::Back(0);
+        };
+        match self.back.get(slot).copied().unwrap_or(NEVER) {
+            NEVER => Last::Never,
+            FAR => Last::Beyond(usize::from(FARTHEST)),
+            back => Last::Back(usize::from(back)),
+        }
     }
 
     pub(crate) fn write(&self) -> Vec<u8> {
@@ -200,14 +255,17 @@ impl Entry {
         let turn = facts
             .last_turn_end
             .map_or(NO_BOUNDARY, SessionLogOffset::get);
-        for value in [self.start, self.end, self.first_offset, self.inherited] {
+        for value in [
+            self.start,
+            self.end,
+            self.first_offset,
+            facts.messages,
+            turn,
+        ] {
             out.extend(value.to_le_bytes());
         }
         out.extend(prompt.to_le_bytes());
-        for value in [facts.messages, turn, 0] {
-            out.extend(value.to_le_bytes());
-        }
-        let counts = [
+        for value in [
             self.count,
             self.checksum,
             flags,
@@ -215,27 +273,26 @@ impl Entry {
             facts.steering,
             facts.unfinished_jobs,
             facts.pending_approvals,
-            0,
-        ];
-        for value in counts.iter().chain(&self.last) {
+        ] {
             out.extend(value.to_le_bytes());
+        }
+        for back in &self.back {
+            out.extend(back.to_le_bytes());
         }
         seal(out)
     }
 
     pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
-        let mut fields = Fields::open(bytes)?;
-        let (start, end, first_offset, inherited) =
-            (fields.u64()?, fields.u64()?, fields.u64()?, fields.u64()?);
+        let mut fields = Fields::open(bytes, ENTRY_BYTES)?;
+        let (start, end, first_offset) = (fields.u64()?, fields.u64()?, fields.u64()?);
+        let (messages, turn) = (fields.u64()?, fields.u64()?);
         let prompt = i64::from_le_bytes(fields.take(8)?.try_into().ok()?);
-        let (messages, turn, _reserved) = (fields.u64()?, fields.u64()?, fields.u64()?);
         let (count, checksum, flags) = (fields.u32()?, fields.u32()?, fields.u32()?);
         let (queued, steering) = (fields.u32()?, fields.u32()?);
         let (unfinished_jobs, pending_approvals) = (fields.u32()?, fields.u32()?);
-        let _reserved = fields.u32()?;
-        let mut last = [NEVER; TYPES];
-        for slot in &mut last {
-            *slot = fields.u32()?;
+        let mut back = [NEVER; SLOTS];
+        for slot in &mut back {
+            *slot = fields.u16()?;
         }
         let last_turn_end = match turn {
             NO_BOUNDARY => None,
@@ -261,11 +318,10 @@ impl Entry {
             start,
             end,
             first_offset,
-            inherited,
             count,
             checksum,
             facts,
-            last,
+            back,
         })
     }
 }
@@ -339,11 +395,18 @@ impl Facts {
     }
 }
 
-fn slot_of(event_type: &EventType) -> usize {
-    EventType::KNOWN
+/// The slot of a type; none for a common one.
+fn slot_of(event_type: &EventType) -> Option<usize> {
+    if COMMON.contains(event_type) {
+        return None;
+    }
+    let mut rare = EventType::KNOWN
         .iter()
-        .position(|known| known == event_type)
-        .unwrap_or(TYPES - 1)
+        .filter(|known| !COMMON.contains(known));
+    Some(
+        rare.position(|known| known == event_type)
+            .unwrap_or(SLOTS - 1),
+    )
 }
 
 fn seal(mut bytes: Vec<u8>) -> Vec<u8> {
@@ -356,8 +419,8 @@ fn seal(mut bytes: Vec<u8>) -> Vec<u8> {
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
-    fn open(bytes: &'a [u8]) -> Option<Self> {
-        let (body, checksum) = bytes.split_at_checked(ENTRY_BYTES - 4)?;
+    fn open(bytes: &'a [u8], size: usize) -> Option<Self> {
+        let (body, checksum) = bytes.get(..size)?.split_at_checked(size - 4)?;
         let checksum = u32::from_le_bytes(checksum.try_into().ok()?);
         (crc32fast::hash(body) == checksum).then_some(Self(body))
     }
@@ -366,6 +429,10 @@ impl<'a> Fields<'a> {
         let (field, rest) = self.0.split_at_checked(length)?;
         self.0 = rest;
         Some(field)
+    }
+
+    fn u16(&mut self) -> Option<u16> {
+        Some(u16::from_le_bytes(self.take(2)?.try_into().ok()?))
     }
 
     fn u32(&mut self) -> Option<u32> {
@@ -397,7 +464,8 @@ mod tests {
             event(1, "user/message", user, r#","surfaceOp":"append""#),
             event(2, "approval/asked", r#"{"id":"a","toolName":"t"}"#, ""),
         ];
-        let first = Entry::after(None, 0, SessionLogOffset::ZERO, &(200..500), 7, &events);
+        let mut first = Entry::after(None, 200);
+        first.grow(500, 7, SessionLogOffset::ZERO, &events);
         let bytes = first.write();
         assert_eq!(bytes.len(), ENTRY_BYTES);
         assert_eq!(Entry::read(&bytes).as_ref(), Some(&first));
@@ -412,21 +480,38 @@ mod tests {
             r#"{"turn":1,"reason":{"kind":"completed"}}"#,
             "",
         )];
-        let second = Entry::after(
-            Some(&first),
-            1,
-            SessionLogOffset::ZERO,
-            &(500..600),
-            8,
-            &end,
-        );
-        assert_eq!(second.last_with(&EventType::ApprovalAsked), Some(0));
-        assert_eq!(second.last_with(&EventType::TurnEnd), Some(1));
-        assert_eq!(second.last_with(&EventType::SessionTitle), None);
+        let mut second = Entry::after(Some(&first), 500);
+        second.grow(600, 8, SessionLogOffset::ZERO, &end);
+        assert_eq!(second.last_with(&EventType::ApprovalAsked), Last::Back(1));
+        assert_eq!(second.last_with(&EventType::TurnEnd), Last::Back(0));
+        assert_eq!(second.last_with(&EventType::SessionTitle), Last::Never);
+        assert_eq!(second.last_with(&EventType::ToolCall), Last::Back(0));
         let facts = second.facts;
         assert_eq!((facts.messages, facts.pending_approvals), (1, 1));
         assert_eq!((facts.blank, facts.open_turn), (false, false));
         assert_eq!(facts.last_prompt_at.map(Timestamp::epoch_millis), Some(1));
         assert_eq!(facts.last_turn_end.map(SessionLogOffset::get), Some(4));
+    }
+
+    #[test]
+    fn a_type_that_stands_farther_back_than_a_slot_can_say_is_found_in_hops() {
+        let title = [event(0, "session/title", r#"{"title":"t"}"#, "")];
+        let mut entries = vec![Entry::after(None, 0)];
+        entries[0].grow(10, 0, SessionLogOffset::ZERO, &title);
+        for start in 1..200_000 {
+            let next = Entry::after(entries.last(), start * 10);
+            entries.push(next);
+        }
+        let mut at = entries.len() - 1;
+        let mut hops = 0;
+        let found = loop {
+            match entries[at].last_with(&EventType::SessionTitle) {
+                Last::Never => break None,
+                Last::Back(back) => break Some(at - back),
+                Last::Beyond(back) => at -= back,
+            }
+            hops += 1;
+        };
+        assert_eq!((found, hops), (Some(0), 3));
     }
 }

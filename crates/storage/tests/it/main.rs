@@ -10,11 +10,13 @@
 )]
 
 mod attachments;
+mod claims;
 mod crash;
 mod cuts;
 mod faults;
 mod full_disk;
 mod index;
+mod memory;
 mod samples;
 mod store;
 

@@ -1,6 +1,6 @@
 use orrery_session::{SessionId, SessionLogOffset};
 use orrery_storage::disk::RealDisk;
-use orrery_storage::{Compression, DiagnosticReason, StorageError, Store, StoreOptions};
+use orrery_storage::{Catalogue, Compression, DiagnosticReason, StorageError, Store, StoreOptions};
 use std::sync::Arc;
 
 use crate::{header, log_only, prompt, store, two_turns};
@@ -209,7 +209,7 @@ async fn the_catalogue_of_an_earlier_process_is_used_and_a_damaged_one_changes_n
         };
         Store::start(Arc::new(RealDisk), options).unwrap()
     };
-    let ids = |catalogue: &orrery_storage::Catalogue| -> Vec<String> {
+    let ids = |catalogue: &Catalogue| -> Vec<String> {
         catalogue
             .entries()
             .map(|entry| entry.header.id.to_string())
@@ -295,5 +295,77 @@ async fn the_raw_text_is_what_lies_on_disk_without_the_torn_tail_of_a_frame() {
             Compression::Zstd => assert_eq!(torn, whole.content),
             Compression::None => assert_eq!(torn, &bytes[..bytes.len() - 2]),
         }
+    }
+}
+
+#[tokio::test]
+async fn children_are_known_from_headers_in_the_order_of_their_creation() {
+    let home = tempfile::tempdir().unwrap();
+    let store = store(home.path(), Compression::Zstd);
+    let id = |text: &str| SessionId::new(text).unwrap();
+    for (name, parent, created_at) in [
+        ("root", None, 5),
+        ("b", Some("root"), 7),
+        ("a", Some("root"), 7),
+        ("late", Some("root"), 9),
+        ("early", Some("root"), 6),
+        ("grandchild", Some("a"), 8),
+        ("orphan", Some("gone"), 8),
+    ] {
+        let mut header = header(name);
+        header.created_at = orrery_session::Timestamp::saturating(created_at);
+        header.parent_session = parent.map(id);
+        let writer = store.create(header, SessionLogOffset::ZERO).await.unwrap();
+        writer.append(vec![prompt(0, "hi")]).unwrap();
+        writer.close().await.unwrap();
+    }
+    let children = |catalogue: &Catalogue, of: &str| -> Vec<String> {
+        let found = catalogue.children(&id(of));
+        found.map(|entry| entry.header.id.to_string()).collect()
+    };
+    for round in ["read", "known"] {
+        let catalogue = store.catalogue().await.unwrap();
+        let of_root = children(&catalogue, "root");
+        assert_eq!(of_root, ["early", "a", "b", "late"], "{round}");
+        assert_eq!(children(&catalogue, "a"), ["grandchild"]);
+        assert_eq!(children(&catalogue, "gone"), ["orphan"]);
+        assert!(children(&catalogue, "late").is_empty());
+    }
+}
+
+/// Threads share the work; what they find must not depend on who was first.
+#[test]
+fn a_catalogue_of_many_logs_is_the_same_whoever_read_them() {
+    let home = tempfile::tempdir_in(crate::scratch()).unwrap();
+    let project = home.path().join("--home-dev-project--");
+    for n in 0..400 {
+        let (folder, id) = (project.join(format!("s{n}")), n % 397);
+        std::fs::create_dir_all(&folder).unwrap();
+        let text = match n % 50 {
+            7 => "nonsense\n".to_owned(),
+            _ => {
+                format!(
+                    r#"{{"type":"session","version":0,"id":"s{id}","createdAt":{n},"cwd":"/home/dev/project","parentSession":"s1","delegationDepth":0}}"#
+                ) + "\n"
+            }
+        };
+        std::fs::write(folder.join("session.jsonl"), text).unwrap();
+    }
+    let look = || {
+        let found = Catalogue::refresh(&RealDisk, home.path(), &Catalogue::default()).unwrap();
+        let ids: Vec<String> = found.entries().map(|e| e.header.id.to_string()).collect();
+        let parent = SessionId::new("s1").unwrap();
+        let children = found.children(&parent).map(|e| e.header.created_at);
+        (
+            ids,
+            children.collect::<Vec<_>>(),
+            found.diagnostics().to_vec(),
+        )
+    };
+    let first = look();
+    assert_eq!((first.0.len(), first.2.len()), (389, 11));
+    assert!(first.1.is_sorted());
+    for _ in 0..20 {
+        assert_eq!(look(), first);
     }
 }
