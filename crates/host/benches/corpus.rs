@@ -80,7 +80,7 @@ fn log(session: usize, turns: usize, deltas: usize) -> Vec<SharedEvent> {
 async fn fill(root: &Path, sessions: usize, turns: usize, deltas: usize) {
     let store = Store::start(Arc::new(RealDisk), StoreOptions::new(root)).unwrap();
     for number in 0..sessions {
-        let id = SessionId::new(&format!("session-{number:05}-{turns}-{deltas}")).unwrap();
+        let id = SessionId::new(format!("session-{number:05}-{turns}-{deltas}")).unwrap();
         let made = Timestamp::saturating(1_700_000_000_000 + i64::try_from(number).unwrap());
         let mut header = SessionHeader::root(id, made);
         header.cwd = Some("/project".to_owned());
@@ -180,7 +180,7 @@ async fn one_log(folder: &Path, turns: usize, deltas: usize) {
     let root = folder.join(format!("one-{turns}"));
     fill(&root, 1, turns, deltas).await;
     let store = Store::start(Arc::new(RealDisk), StoreOptions::new(&root)).unwrap();
-    let id = SessionId::new(&format!("session-00000-{turns}-{deltas}")).unwrap();
+    let id = SessionId::new(format!("session-00000-{turns}-{deltas}")).unwrap();
     let registry = Registry::default();
     let _title = registry.register(Title).unwrap();
     let events = store.view(&id).await.unwrap().end().get();

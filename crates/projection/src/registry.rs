@@ -137,6 +137,15 @@ impl Registry {
         self.shared.read().keys().copied().collect()
     }
 
+    /// The state version of each registered unit, by key.
+    pub fn state_versions(&self) -> BTreeMap<&'static str, u64> {
+        let units = self.shared.read();
+        let versions = units
+            .iter()
+            .map(|(key, entry)| (*key, entry.unit.state_version()));
+        versions.collect()
+    }
+
     /// The event types that the units of `keys` listen to: what a selective fold has to read.
     pub fn event_types(&self, keys: &[&str]) -> Vec<&'static EventType> {
         let units = self.shared.read();

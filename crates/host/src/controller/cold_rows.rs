@@ -269,10 +269,6 @@ impl Controller {
     }
 
     /// Serves what checkpoints say; the rest comes back with what is known of it.
-    #[expect(
-        clippy::type_complexity,
-        reason = "two lists that are taken apart at once"
-    )]
     async fn kept_rows(
         &self,
         missing: Vec<CatalogueEntry>,

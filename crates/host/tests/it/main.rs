@@ -7,6 +7,7 @@
 
 mod client;
 mod crash;
+mod documents;
 mod gateway;
 mod models;
 mod samples;
