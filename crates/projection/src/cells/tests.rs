@@ -257,7 +257,7 @@ fn a_row_past_the_end_before_the_tail_or_of_another_version_is_not_used() {
     let mut older = rows.clone();
     older.get_mut("seen").unwrap().seq = SessionSeqCursor::new(1).unwrap();
     assert_eq!(restore(&older, 4, 6), Err(whole));
-    let mut damaged = rows.clone();
+    let mut damaged = rows;
     damaged.get_mut("turns").unwrap().val = Json::from_text("\"six\"").unwrap();
     let refused = Err(RestoreError::Damaged { key: "turns" });
     assert_eq!(restore(&damaged, 5, 6), refused);
