@@ -23,8 +23,22 @@ use orrery_session::{Event, SessionHeader, SessionId, SessionLogOffset, SharedEv
 use orrery_storage::disk::RealDisk;
 use orrery_storage::{Store, StoreOptions};
 
+/// Words that do not repeat too soon: real answers compress to a fourth or a ninth, not to a hundredth.
+fn word(number: usize) -> String {
+    let mut rest = (number as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 24;
+    let mut word = String::new();
+    for _ in 0..2 + rest % 3 {
+        let (head, vowel) = ((rest % 19) as usize, (rest / 19 % 5) as usize);
+        word.push_str(&"bcdfghjklmnpqrstvwz"[head..=head]);
+        word.push_str(&"aeiou"[vowel..=vowel]);
+        rest /= 95;
+    }
+    word
+}
+
 fn event(seq: u64, event_type: &str, data: &str, rest: &str) -> SharedEvent {
-    let time = 1_700_000_000_000_i64 + i64::try_from(seq).unwrap();
+    let pause = seq.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 59;
+    let time = 1_700_000_000_000_i64 + i64::try_from(seq * 40 + pause).unwrap();
     let text =
         format!(r#"{{"type":"{event_type}","seq":{seq},"time":{time},"data":{data}{rest}}}"#);
     SharedEvent::new(Event::from_json(&text).unwrap())
@@ -59,7 +73,8 @@ fn log(session: usize, turns: usize, deltas: usize) -> Vec<SharedEvent> {
         let mut cited = Vec::new();
         for delta in 0..deltas {
             let chunk = format!(
-                r#"{{"turn":{turn},"step":1,"chunk":{{"type":"text-delta","index":0,"text":"word{delta} "}}}}"#
+                r#"{{"turn":{turn},"step":1,"chunk":{{"type":"text-delta","index":0,"text":"{} "}}}}"#,
+                word(turn * 1_000 + delta)
             );
             cited.push(put("assistant/chunk", &chunk, "").to_string());
         }
@@ -77,7 +92,8 @@ fn log(session: usize, turns: usize, deltas: usize) -> Vec<SharedEvent> {
     events
 }
 
-async fn fill(root: &Path, sessions: usize, turns: usize, deltas: usize) {
+/// Sessions whose logs were written so many events at once.
+async fn fill(root: &Path, sessions: usize, turns: usize, deltas: usize, at_once: usize) {
     let store = Store::start(Arc::new(RealDisk), StoreOptions::new(root)).unwrap();
     for number in 0..sessions {
         let id = SessionId::new(format!("session-{number:05}-{turns}-{deltas}")).unwrap();
@@ -85,7 +101,10 @@ async fn fill(root: &Path, sessions: usize, turns: usize, deltas: usize) {
         let mut header = SessionHeader::root(id, made);
         header.cwd = Some("/project".to_owned());
         let writer = store.create(header, SessionLogOffset::ZERO).await.unwrap();
-        writer.append(log(number, turns, deltas)).unwrap();
+        for batch in log(number, turns, deltas).chunks(at_once) {
+            writer.append(batch.to_vec()).unwrap();
+            writer.flush().await.unwrap();
+        }
         writer.close().await.unwrap();
     }
     store.shutdown().await;
@@ -131,7 +150,7 @@ async fn large_home(folder: &Path, sessions: usize) {
     let home = Home::at(folder.join("home"));
     home.create().unwrap();
     let begin = Instant::now();
-    fill(&home.sessions(), sessions, 3, 8).await;
+    fill(&home.sessions(), sessions, 3, 8, usize::MAX).await;
     println!("{sessions} sessions were made in {:?}", begin.elapsed());
     first_list(&home, "first list, only frame indexes are there").await;
     first_list(&home, "first list, catalogue and checkpoints are there").await;
@@ -182,7 +201,7 @@ async fn large_home(folder: &Path, sessions: usize) {
 
 async fn one_log(folder: &Path, turns: usize, deltas: usize) {
     let root = folder.join(format!("one-{turns}"));
-    fill(&root, 1, turns, deltas).await;
+    fill(&root, 1, turns, deltas, 64).await;
     let store = Store::start(Arc::new(RealDisk), StoreOptions::new(&root)).unwrap();
     let id = SessionId::new(format!("session-00000-{turns}-{deltas}")).unwrap();
     let registry = Registry::default();
@@ -203,7 +222,11 @@ async fn one_log(folder: &Path, turns: usize, deltas: usize) {
     }
     let median = percentile(folds, 50);
     let opening = percentile(opened, 50);
-    println!("one unit of a cold log of {events} events: {median:?}, of which opening {opening:?}");
+    let path = store.find(&id).await.unwrap().path;
+    let bytes = std::fs::metadata(path).unwrap().len();
+    println!(
+        "one unit of a cold log of {events} events, {bytes} bytes: {median:?}, of which opening {opening:?}"
+    );
     store.shutdown().await;
 }
 
