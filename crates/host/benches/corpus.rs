@@ -29,8 +29,8 @@ fn word(number: usize) -> String {
     let mut word = String::new();
     for _ in 0..2 + rest % 3 {
         let (head, vowel) = ((rest % 19) as usize, (rest / 19 % 5) as usize);
-        word.push_str(&"bcdfghjklmnpqrstvwz"[head..=head]);
-        word.push_str(&"aeiou"[vowel..=vowel]);
+        word.push(char::from(b"bcdfghjklmnpqrstvwz"[head]));
+        word.push(char::from(b"aeiou"[vowel]));
         rest /= 95;
     }
     word
