@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use orrery_llm::Adapters;
-use orrery_projection::Registry;
 use orrery_projection::units::ListMetadata;
+use orrery_projection::{Registry, UnitState};
 use orrery_session::payload::{AbortCause, InboxTarget, ModelSelection, SessionTitle, TitleSource};
 use orrery_session::{
     Clock, EventDraft, EventType, IdSource, Json, Message, SessionId, SessionLog, SharedEvent,
@@ -79,6 +79,8 @@ pub struct ActorDeps {
     pub clock: Arc<dyn Clock>,
     /// Fresh ids.
     pub ids: Arc<dyn IdSource>,
+    /// The units whose whole state readers of this process may see, not their view alone.
+    pub shared_units: &'static [&'static str],
     /// Whether every event is on disk before anybody sees it.
     pub flush_before_publishing: bool,
     /// How long an idle session stays live.
@@ -137,6 +139,7 @@ pub fn start(
         machine,
         writer,
         projections: Arc::new(projections),
+        states: Arc::default(),
         cancel_waiters: Vec::new(),
         fault: None,
         held_bytes: events.iter().map(|event| event.json().len()).sum(),
@@ -144,6 +147,7 @@ pub fn start(
         pace: Pace::new(&deps.checkpoints),
         deps,
     };
+    actor.share_states();
     let live = Arc::new(Live::new(header, inherited, events, actor.state()));
     actor.live = Some(Arc::clone(&live));
     let handle = SessionHandle::new(Arc::clone(&live), commands_in);
@@ -174,6 +178,7 @@ struct Actor {
     effects: Effects,
     writer: Arc<dyn LogWriter>,
     projections: Arc<BTreeMap<&'static str, ProjectionCell>>,
+    states: Arc<BTreeMap<&'static str, UnitState>>,
     cancel_waiters: Vec<CancelWaiter>,
     fault: Option<(u64, String)>,
     /// How many bytes of events are held in memory.
@@ -280,6 +285,7 @@ impl Actor {
                 );
             }
         }
+        self.share_states();
         if let Some(live) = &self.live {
             live.publish(&events);
         }
@@ -327,6 +333,26 @@ impl Actor {
         }
     }
 
+    /// Takes over the states that are shared, where one is another than before.
+    fn share_states(&mut self) {
+        for key in self.deps.shared_units {
+            let state = self.machine.cells().shared_state(key);
+            let same = match (self.states.get(key), &state) {
+                (Some(before), Some(now)) => before.is(now),
+                (None, None) => true,
+                _ => false,
+            };
+            if same {
+                continue;
+            }
+            let states = Arc::make_mut(&mut self.states);
+            match state {
+                Some(state) => states.insert(key, state),
+                None => states.remove(key),
+            };
+        }
+    }
+
     fn state(&self) -> LiveState {
         let metadata = self.machine.cells().state_of(&ListMetadata).copied();
         let turn = self.machine.phase().turn();
@@ -336,6 +362,7 @@ impl Actor {
             parked: self.machine.parked(),
             asking: turn.map(|turn| turn.asking()).unwrap_or_default().into(),
             projections: Arc::clone(&self.projections),
+            states: Arc::clone(&self.states),
             next_model: self.machine.next_model(),
             as_of: self.machine.log().end().cursor(),
             last_prompt_at: metadata.and_then(|m| m.last_prompt_at),

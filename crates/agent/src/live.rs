@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use orrery_projection::UnitState;
 use orrery_session::payload::{InboxTarget, ModelSelection};
 use orrery_session::{
     Json, MessageId, SessionHeader, SessionLogOffset, SessionSeqCursor, SharedEvent, Timestamp,
@@ -104,6 +105,8 @@ pub struct LiveState {
     pub asking: Arc<[Asking]>,
     /// The client-visible projections.
     pub projections: Arc<BTreeMap<&'static str, ProjectionCell>>,
+    /// The states of the units that the Host shares, where they are not poisoned.
+    pub states: Arc<BTreeMap<&'static str, UnitState>>,
     /// The model that answers next.
     pub next_model: ModelSelection,
     /// Everything up to here is folded in.

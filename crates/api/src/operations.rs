@@ -168,7 +168,7 @@ operations! {
         session::SessionRequest => Accepted, "take a session out of the trash";
     SessionTrash = "session/trash": Unary, Never, None, NORMAL, false,
         Empty => session::TrashResponse, "what can be restored";
-    SubagentList = "subagent/list": Unary, Never, Allowed, NORMAL, false,
+    SubagentList = "subagent/list": Unary, Never, Allowed, NORMAL, true,
         subagent::SubagentListRequest => subagent::SubagentListResponse, "children of a session";
     SubagentPrompt = "subagent/prompt": Unary, MayResume, Allowed, NORMAL, false,
         subagent::SubagentPromptRequest => subagent::SubagentPromptResponse, "speak to a child";

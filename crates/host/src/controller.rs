@@ -15,6 +15,7 @@ mod models;
 mod prompting;
 mod rows;
 mod search;
+mod subagents;
 mod workspaces;
 
 use std::ops::Range;
@@ -39,6 +40,7 @@ use orrery_session::{
     Vocabulary,
 };
 use orrery_storage::{Durability, LogView, LogWriter, StorageError, Store};
+use orrery_subagent::listing::Lister;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -125,6 +127,7 @@ pub struct Controller {
 
 #[derive(Debug)]
 struct Inner {
+    subagents: Lister,
     store: Store,
     state: StateFile,
     registry: Arc<Registry>,
@@ -205,7 +208,15 @@ impl Controller {
             .map(|kept| Checkpoints::new(kept, store.clone(), tasks.clone()));
         let searcher =
             search.map(|index| Searcher::new(store.clone(), Arc::clone(&live) as _, index));
+        let subagents = subagents::lister(
+            store.clone(),
+            &registry,
+            checkpoints.clone(),
+            Arc::clone(&live) as _,
+            settings.cold_read_concurrency,
+        );
         let inner = Inner {
+            subagents,
             store,
             state,
             registry,
@@ -457,6 +468,7 @@ impl Controller {
             retry: self.inner.settings.retry.clone(),
             clock: Arc::clone(&self.inner.clock),
             ids: Arc::clone(&self.inner.ids),
+            shared_units: subagents::SHARED,
             flush_before_publishing: self.inner.store.durability() == Durability::Event,
             idle_detach: self.inner.settings.idle_detach,
             checkpoints: CheckpointPolicy {

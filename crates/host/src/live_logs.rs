@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use orrery_agent::SessionHandle;
-use orrery_projection::Snapshot;
+use orrery_projection::{Snapshot, UnitState};
 use orrery_query::{LiveLog, LiveSessions as Port};
 use orrery_session::{SessionHeader, SessionId, SessionLogOffset, SharedEvent};
 
@@ -40,6 +40,10 @@ impl LiveLog for Log {
         let count = range.end.index().saturating_sub(from.index());
         // What was let go of between the two looks is on disk, like what lies before it.
         live.events_from(from, count).unwrap_or_default()
+    }
+
+    fn state(&self, key: &str) -> Option<UnitState> {
+        self.0.live().state_now().states.get(key).cloned()
     }
 
     fn projections(&self) -> Snapshot {

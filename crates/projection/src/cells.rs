@@ -16,7 +16,7 @@ use orrery_session::{Event, Json, SessionHeader, SessionLogOffset, SessionSeq, S
 use serde::Serialize;
 
 use crate::registry::Registry;
-use crate::unit::{ErasedState, ErasedUnit, Unit};
+use crate::unit::{ErasedState, ErasedUnit, Unit, UnitState};
 
 /// A value that clients see has changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -292,6 +292,13 @@ impl Cells {
         self.cells
             .iter()
             .filter(move |cell| in_step || self.registry.holds(&cell.unit))
+    }
+
+    /// The state of the unit with this key, to be shared; `None` when it is not registered or
+    /// poisoned.
+    pub fn shared_state(&self, key: &str) -> Option<UnitState> {
+        let cell = self.present().find(|cell| cell.unit.key() == key)?;
+        cell.state.clone().map(UnitState)
     }
 
     /// The state of a unit; `None` when it is not registered or poisoned.

@@ -18,4 +18,4 @@ pub mod units;
 
 pub use cells::{Cells, Changed, Snapshot};
 pub use registry::{RegisterError, Registration, Registry};
-pub use unit::{HostOnly, Unit};
+pub use unit::{HostOnly, Unit, UnitState};

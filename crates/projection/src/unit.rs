@@ -41,6 +41,22 @@ pub trait Unit: Send + Sync + std::fmt::Debug + 'static {
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
 pub enum HostOnly {}
 
+/// A state of some unit, for those who know which one. Copies share it.
+#[derive(Debug, Clone)]
+pub struct UnitState(pub(crate) ErasedState);
+
+impl UnitState {
+    /// The state, when it is one of this unit's.
+    pub fn of<U: Unit>(&self, _: &U) -> Option<&U::State> {
+        self.0.downcast_ref()
+    }
+
+    /// Whether both are the same copy: then nothing changed in between.
+    pub fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
 /// A state of a unit whose type is erased.
 pub(crate) type ErasedState = Arc<dyn Any + Send + Sync>;
 

@@ -8,6 +8,7 @@
 //! was started is waited for, and the answer is `SESSION_QUERY_ABORTED`.
 
 pub mod events;
+pub mod family;
 pub mod filter;
 pub mod lease;
 pub mod lineage;

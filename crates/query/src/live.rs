@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use orrery_projection::Snapshot;
+use orrery_projection::{Snapshot, UnitState};
 use orrery_session::{SessionHeader, SessionId, SessionLogOffset, SharedEvent};
 
 /// The log of a live session, as readers see it.
@@ -23,6 +23,8 @@ pub trait LiveLog: Send + Sync + std::fmt::Debug {
     fn held(&self, range: Range<SessionLogOffset>) -> Vec<SharedEvent>;
     /// The projections that clients see.
     fn projections(&self) -> Snapshot;
+    /// The whole state of a unit that the Host shares; `None` of any other and of a poisoned one.
+    fn state(&self, key: &str) -> Option<UnitState>;
 }
 
 /// The live sessions of this process.

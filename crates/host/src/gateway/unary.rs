@@ -119,6 +119,7 @@ async fn dispatch(
     Ok(match name {
         "session/list" => ok(&c.list(parse(body)?).await?),
         "session/search" => ok(&c.search(parse(body)?).await?),
+        "subagent/list" => ok(&c.list_subagents(parse(body)?).await?),
         "session/create" => ok(&c.create(parse(body)?).await?),
         "session/prompt" => ok(&c.prompt(parse(body)?).await?),
         "session/cancel" => ok(&c.cancel(parse(body)?).await?),

@@ -28,8 +28,10 @@ pub enum Projections<'a> {
     All,
     /// None: the log's frame only.
     None,
-    /// These, reading the events that they listen to.
+    /// These, reading the events that they listen to behind what checkpoints hold.
     Keys(&'a [&'static str]),
+    /// These, from the log alone: what a checkpoint says of them is not asked.
+    Afresh(&'a [&'static str]),
 }
 
 /// What an observation was made from.
@@ -61,7 +63,7 @@ impl Lease {
         let projections = match wanted {
             Projections::None => None,
             Projections::All => Some(log.projections()),
-            Projections::Keys(keys) => {
+            Projections::Keys(keys) | Projections::Afresh(keys) => {
                 let mut snapshot = log.projections();
                 snapshot.values.retain(|key, _| keys.contains(key));
                 Some(snapshot)
@@ -92,13 +94,16 @@ impl Lease {
         let keys = match wanted {
             Projections::None => Vec::new(),
             Projections::All => registry.view_schemas().into_keys().collect(),
-            Projections::Keys(keys) => keys.to_vec(),
+            Projections::Keys(keys) | Projections::Afresh(keys) => keys.to_vec(),
+        };
+        let checkpoints = match wanted {
+            Projections::Afresh(_) => None,
+            _ => checkpoints.cloned(),
         };
         let projections = if keys.is_empty() {
             None
         } else {
             let (registry, read) = (Arc::clone(registry), Arc::clone(&view));
-            let checkpoints = checkpoints.cloned();
             let id = id.clone();
             let folded = blocking(move || {
                 // A store that fails costs time only.

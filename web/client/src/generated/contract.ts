@@ -1467,7 +1467,7 @@ export const IMPLEMENTED = {
   "session/delete": false,
   "session/restore": false,
   "session/trash": false,
-  "subagent/list": false,
+  "subagent/list": true,
   "subagent/prompt": false,
   "subagent/interrupt": false,
   "interaction/answer": true,

@@ -1,0 +1,137 @@
+//! `subagent/list`: the rows of `orrery-subagent` in the words of the contract
+//! (`controller.md` 1.19). Looking wakes nobody.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use orrery_api::content::SubagentMode;
+use orrery_api::error::{ApiError, ErrorCode};
+use orrery_api::subagent::{
+    SubagentActivity, SubagentDiagnosticReason, SubagentEntry, SubagentListRequest,
+    SubagentListResponse, SubagentScope,
+};
+use orrery_projection::Registry;
+use orrery_projection::checkpoint::CheckpointStore;
+use orrery_query::{Corpus, LiveSessions};
+use orrery_session::SessionId;
+use orrery_storage::Store;
+use orrery_subagent::listing::{
+    Activity, Descendant, ListError, Lister, ListingCost, Reason, Row, Services,
+};
+use orrery_subagent::units::Identity;
+use tokio_util::sync::CancellationToken;
+
+use super::{Controller, failures};
+
+/// The units whose whole state the list reads off live sessions.
+pub(super) const SHARED: &[&str] = &["subagent"];
+
+/// A lister of everything that this Host knows.
+pub(super) fn lister(
+    store: Store,
+    registry: &Arc<Registry>,
+    checkpoints: Option<Arc<dyn CheckpointStore>>,
+    live: Arc<dyn LiveSessions>,
+    cold_reads: usize,
+) -> Lister {
+    let corpus = Corpus::new(
+        store,
+        Arc::clone(registry),
+        checkpoints.clone(),
+        Arc::clone(&live),
+    );
+    Lister::new(Services {
+        projections: Some(Arc::clone(registry)),
+        sessions: Some(live),
+        corpus: Some(corpus),
+        checkpoints,
+        cold_reads: NonZeroUsize::new(cold_reads).unwrap_or(NonZeroUsize::MIN),
+    })
+}
+
+impl Controller {
+    /// The subagents of a session.
+    ///
+    /// # Errors
+    /// When the sessions root cannot be read. What is wrong with one child is its row.
+    pub async fn list_subagents(
+        &self,
+        request: SubagentListRequest,
+    ) -> Result<SubagentListResponse, ApiError> {
+        let parent = &request.parent_session_id;
+        // Whoever asked may go away: what is read for them ends then.
+        let signal = CancellationToken::new();
+        let _asking = signal.clone().drop_guard();
+        let lister = &self.inner.subagents;
+        let (entries, parent_available) = match request.scope {
+            None | Some(SubagentScope::Children) => {
+                let listed = lister.children(parent, &signal).await.map_err(failed)?;
+                let entries = listed.rows.into_iter().map(|row| entry(row, None));
+                (entries.collect(), listed.parent_known)
+            }
+            Some(SubagentScope::Descendants) => {
+                let listed = lister.descendants(parent, &signal).await.map_err(failed)?;
+                let entries = listed.rows.into_iter().map(|descendant| {
+                    let Descendant { row, parent, depth } = descendant;
+                    entry(row, Some((parent, depth)))
+                });
+                (entries.collect(), listed.parent_known)
+            }
+        };
+        Ok(SubagentListResponse {
+            entries,
+            parent_available,
+        })
+    }
+
+    /// What listing subagents has cost since the Host began.
+    pub fn listing_cost(&self) -> ListingCost {
+        self.inner.subagents.cost()
+    }
+}
+
+fn entry(row: Row, place: Option<(SessionId, u32)>) -> SubagentEntry {
+    let (parent_id, depth) = place.unzip();
+    match row {
+        Row::Child(child) => {
+            let (mode, label) = match child.identity {
+                Identity::OneShot { label, .. } => (SubagentMode::OneShot, label),
+                Identity::Continuable { label, .. } => (SubagentMode::Continuable, Some(label)),
+            };
+            SubagentEntry::Child {
+                id: child.id,
+                activity: match child.activity {
+                    Activity::Running => SubagentActivity::Running,
+                    Activity::Inactive => SubagentActivity::Inactive,
+                },
+                has_children: child.has_children,
+                mode,
+                label,
+                parent_id,
+                depth,
+            }
+        }
+        Row::Diagnostic { id, reason } => SubagentEntry::Diagnostic {
+            id,
+            reason: match reason {
+                Reason::Corrupt => SubagentDiagnosticReason::Corrupt,
+                Reason::Unsupported => SubagentDiagnosticReason::Unsupported,
+                Reason::Unavailable => SubagentDiagnosticReason::Unavailable,
+            },
+            parent_id,
+            depth,
+        },
+    }
+}
+
+fn failed(error: ListError) -> ApiError {
+    let code = match &error {
+        ListError::Enumeration(error) => return failures::of_query(error),
+        ListError::ProjectionsUnavailable => ErrorCode::SubagentProjectionsUnavailable,
+        ListError::SessionStoreUnavailable => ErrorCode::SubagentSessionStoreUnavailable,
+        ListError::QueryUnavailable => ErrorCode::SubagentQueryUnavailable,
+        ListError::Cancelled => ErrorCode::Cancelled,
+        _ => return ApiError::internal(),
+    };
+    ApiError::new(code, error.to_string()).with("reason", error.code())
+}
