@@ -44,7 +44,7 @@ impl Ladder<'_> {
         family: &Family,
         candidates: Vec<Member>,
     ) -> Result<Vec<Option<Row>>, ListError> {
-        let known = self.from_checkpoints(&candidates).await;
+        let known = self.kept(&candidates).await;
         let known = &known;
         let rows: Vec<Result<Option<Row>, ListError>> = futures_util::stream::iter(candidates)
             .map(|member| async move {
@@ -78,7 +78,7 @@ impl Ladder<'_> {
 
     /// The second rung: cold children that inherited nothing, from what is kept of them. Whatever
     /// is wrong with a record leaves its child to the third.
-    async fn from_checkpoints(&self, candidates: &[Member]) -> BTreeMap<SessionId, Identity> {
+    async fn kept(&self, candidates: &[Member]) -> BTreeMap<SessionId, Identity> {
         let cold = candidates
             .iter()
             .filter(|member| member.live.is_none() && !member.header.is_seeded);
