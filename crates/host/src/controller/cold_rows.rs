@@ -2,7 +2,8 @@
 //!
 //! Taken, in this order, from memory (valid for one state of the file), from a checkpoint that
 //! stands at the file's very end, or from the log, folded on from whatever checkpoint there is and
-//! then kept. What cannot be folded is still a row, with a diagnostic beside it (decision D7).
+//! then kept. A state of a checkpoint is read when somebody wants it; one that turns out to be none
+//! makes its row wrong, and the next look folds the log. What cannot be folded is still a row, with a diagnostic beside it (decision D7).
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -51,6 +52,8 @@ struct KeptRow {
     inherited: SessionLogOffset,
     end: SessionLogOffset,
     rows: Checkpoint,
+    /// Whether a state turned out to be none of its unit's.
+    wrong: AtomicBool,
 }
 
 impl KeptRow {
@@ -62,7 +65,13 @@ impl KeptRow {
             events: &[],
         };
         let (header, cut) = (&self.header, self.inherited);
-        Cells::restore(&self.registry, keys, header, cut, &self.rows, tail).ok()
+        let cells = Cells::restore(&self.registry, keys, header, cut, &self.rows, tail);
+        if let Err(error) = &cells {
+            let session = &self.header.id;
+            tracing::warn!(%session, %error, "a checkpoint is wrong; the log is read instead");
+            self.wrong.store(true, Ordering::Release);
+        }
+        cells.ok()
     }
 }
 
@@ -109,6 +118,7 @@ impl ColdRow {
                 inherited: entry.inherited,
                 end,
                 rows,
+                wrong: AtomicBool::new(false),
             }),
             snapshot: OnceLock::new(),
         })
@@ -122,6 +132,11 @@ impl ColdRow {
             Source::Nothing => None,
         });
         made.as_ref()
+    }
+
+    /// Whether what it was taken from turned out to be wrong: it is to be looked for again.
+    pub(super) fn is_wrong(&self) -> bool {
+        matches!(&self.source, Source::Kept(kept) if kept.wrong.load(Ordering::Acquire))
     }
 
     /// The messages that wait.
@@ -202,11 +217,12 @@ impl Controller {
         entries: impl Iterator<Item = &CatalogueEntry>,
     ) -> HashMap<SessionId, Arc<ColdRow>> {
         let mut rows = HashMap::new();
-        let mut missing = Vec::new();
+        let (mut missing, mut wrong) = (Vec::new(), Vec::new());
         {
             let known = self.inner.cold.lock();
             for entry in entries {
                 match known.get(&entry.header.id) {
+                    Some((_, row)) if row.is_wrong() => wrong.push((entry.clone(), None)),
                     Some((revision, row)) if *revision == entry.revision => {
                         rows.insert(entry.header.id.clone(), Arc::clone(row));
                     }
@@ -214,7 +230,7 @@ impl Controller {
                 }
             }
         }
-        if missing.is_empty() {
+        if missing.is_empty() && wrong.is_empty() {
             return rows;
         }
         let (kept, unread) = self.kept_rows(missing).await;
@@ -222,7 +238,7 @@ impl Controller {
             self.inner.cold.remember(&id, revision, &row);
             rows.insert(id, row);
         }
-        let mut reads = futures_util::stream::iter(unread)
+        let mut reads = futures_util::stream::iter(unread.into_iter().chain(wrong))
             .map(|(entry, record)| {
                 let controller = self.clone();
                 async move { controller.read_row(entry, record).await }

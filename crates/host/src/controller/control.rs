@@ -95,21 +95,29 @@ impl ControlFeed {
         let catalogue = self.controller.inner.store.catalogue().await;
         let catalogue = catalogue.map_err(|e| failures::of_storage(&e))?;
         let told = &self.told;
-        let cold = catalogue
-            .entries()
-            .filter(|entry| !told.contains_key(&entry.header.id));
-        let rows: BTreeMap<_, _> = self.controller.cold_rows(cold).await.into_iter().collect();
-        for (id, row) in &rows {
-            let queue = row.queue();
+        let cold = || {
+            catalogue
+                .entries()
+                .filter(|entry| !told.contains_key(&entry.header.id))
+        };
+        let look = async || {
+            let rows = self.controller.cold_rows(cold()).await.into_iter();
+            let waiting = rows.map(|(id, row)| (id, (row.queue(), row.expired(), row)));
+            waiting.collect::<BTreeMap<_, _>>()
+        };
+        let mut rows = look().await;
+        if rows.values().any(|(_, _, row)| row.is_wrong()) {
+            rows = look().await;
+        }
+        for (id, (queue, unanswered, _)) in &rows {
             if !queue.is_empty() {
-                value.queues.insert(id.clone(), queue_of(&queue, true));
+                value.queues.insert(id.clone(), queue_of(queue, true));
                 self.told_cold.push(id.clone());
             }
-            let unanswered = row.expired();
             if !unanswered.is_empty() {
                 value
                     .interactions
-                    .insert(id.clone(), expired(id, &unanswered));
+                    .insert(id.clone(), expired(id, unanswered));
                 self.told_cold.push(id.clone());
             }
         }

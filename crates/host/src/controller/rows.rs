@@ -66,8 +66,9 @@ impl Controller {
             return Err(ApiError::bad_request("limit", message));
         }
         let after = request.cursor.as_deref().map(read_cursor).transpose()?;
-        let listing = self.listing(FRESH).await?;
-        let mut items = self.rows_of(&listing, after.as_ref(), limit as usize + 1);
+        let (listing, mut items) = self
+            .rows_behind(after.as_ref(), limit as usize + 1, FRESH)
+            .await?;
         let more = items.len() > limit as usize;
         items.truncate(limit as usize);
         let next_cursor = items
@@ -79,6 +80,23 @@ impl Controller {
             diagnostics: listing.diagnostics.clone(),
             next_cursor,
         })
+    }
+
+    /// The first `limit` rows behind a position, of a look not older than `fresh`.
+    async fn rows_behind(
+        &self,
+        after: Option<&Position>,
+        limit: usize,
+        fresh: Duration,
+    ) -> Result<(Arc<Listing>, Vec<SessionSummary>), ApiError> {
+        let listing = self.listing(fresh).await?;
+        let items = self.rows_of(&listing, after, limit);
+        if !listing.cold.iter().any(|item| item.row.is_wrong()) {
+            return Ok((listing, items));
+        }
+        let listing = self.listing(Duration::ZERO).await?;
+        let items = self.rows_of(&listing, after, limit);
+        Ok((listing, items))
     }
 
     /// What lies on disk, not older than `fresh`.
@@ -211,8 +229,10 @@ impl Controller {
         &self,
         limit: usize,
     ) -> Result<(Vec<SessionSummary>, Vec<SessionDiagnostic>, bool), ApiError> {
-        let listing = self.listing(Duration::ZERO).await?;
-        let mut rows = self.rows_of(&listing, None, limit.saturating_add(1));
+        let limit_and_one = limit.saturating_add(1);
+        let (listing, mut rows) = self
+            .rows_behind(None, limit_and_one, Duration::ZERO)
+            .await?;
         let more = rows.len() > limit;
         rows.truncate(limit);
         Ok((rows, listing.diagnostics.clone(), more))

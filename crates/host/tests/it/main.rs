@@ -5,12 +5,15 @@
     reason = "helpers of tests, which the lint configuration does not see as such"
 )]
 
+mod checkpoints;
 mod client;
 mod crash;
 mod documents;
 mod gateway;
+mod logs;
 mod models;
 mod samples;
+mod search;
 mod sessions;
 
 use std::path::Path;

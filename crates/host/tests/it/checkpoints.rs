@@ -1,0 +1,221 @@
+//! What is derived may go at any time: that costs time, never an answer. What is kept of a session
+//! is that session's, and never ahead of its log.
+
+use std::fs;
+use std::path::Path;
+
+use orrery_catalog::Catalog;
+use orrery_host::home::Home;
+use orrery_projection::checkpoint::{CheckpointRecord, CheckpointStore as _};
+use orrery_session::{Json, SessionId, SessionLogOffset, Timestamp};
+use orrery_testkit::folders::copy_folder;
+use serde_json::{Value, json};
+
+use crate::logs::{self, DATABASE};
+use crate::{TestHost, session};
+
+/// A home whose sessions are all cold: one of two turns with a title of a person, its fork, a blank
+/// one, and one that died while it asked and had another message waiting.
+async fn lived_in(dead: &Path) -> Vec<String> {
+    let folder = tempfile::tempdir().unwrap();
+    let host = TestHost::start(folder.path(), "").await;
+    let mut ids = Vec::new();
+    for name in ["talked", "blank", "asking"] {
+        ids.push(session(&host, &folder.path().join(name)).await);
+    }
+    let mut socket = host.client.socket().await;
+    socket.follow("t", &ids[0]).await;
+    for request in ["r1", "r2"] {
+        host.client.prompt(&ids[0], request, "hello").await;
+        socket.turn("t").await;
+    }
+    let title = json!({"sessionId": ids[0], "title": "Two greetings"});
+    host.client.ok("session/rename", title).await;
+    let fork = json!({"sessionId": ids[0]});
+    let fork = host.client.ok("session/fork", fork).await;
+    ids.push(fork["sessionId"].as_str().unwrap().to_owned());
+    socket.follow("a", &ids[2]).await;
+    host.client.prompt(&ids[2], "r1", "run `echo never`").await;
+    socket
+        .until("a", |i| i["event"]["type"] == "approval/asked")
+        .await;
+    host.client.prompt(&ids[2], "r2", "waits").await;
+    copy_folder(&folder.path().join("data"), &dead.join("data")).unwrap();
+    let cancel = json!({"sessionId": ids[2]});
+    host.client.ok("session/cancel", cancel).await;
+    host.stop().await;
+    ids
+}
+
+/// Everything that is told of cold sessions, whole.
+async fn answers(host: &TestHost, ids: &[String]) -> Value {
+    let mut socket = host.client.socket().await;
+    socket.open("c", "session/control", json!({})).await;
+    let mut follows = Vec::new();
+    for id in ids {
+        follows.push(socket.follow(id, id).await);
+    }
+    json!({
+        "list": host.client.ok("session/list", json!({})).await,
+        "control": socket.item("c").await,
+        "follows": follows,
+    })
+}
+
+fn halve(path: &Path) {
+    let file = fs::File::options().write(true).open(path).unwrap();
+    file.set_len(file.metadata().unwrap().len() / 2).unwrap();
+}
+
+fn indexes(data: &Path) {
+    for log in logs::all(data.parent().unwrap()) {
+        logs::remove(log.parent().unwrap(), ["session.index"]);
+    }
+}
+
+/// What may happen to the derived files below a data folder.
+const DAMAGES: [(&str, fn(&Path)); 9] = [
+    ("nothing", |_| {}),
+    ("the database is deleted", |data| {
+        logs::remove(data, DATABASE);
+    }),
+    ("the database alone is deleted", |data| {
+        logs::remove(data, ["index.sqlite"]);
+    }),
+    ("the database is cut in half", |data| {
+        halve(&data.join("index.sqlite"));
+    }),
+    ("the database is emptied", |data| {
+        fs::write(data.join("index.sqlite"), "").unwrap();
+    }),
+    ("the database is garbage", |data| {
+        fs::write(data.join("index.sqlite"), "no database".repeat(2000)).unwrap();
+    }),
+    ("the database is replaced by garbage", |data| {
+        fs::write(data.join("fresh"), "no database".repeat(2000)).unwrap();
+        fs::rename(data.join("fresh"), data.join("index.sqlite")).unwrap();
+    }),
+    ("what storage derives is deleted", |data| {
+        logs::remove(data, ["catalogue.bin"]);
+        indexes(data);
+    }),
+    ("everything derived is deleted", |data| {
+        logs::remove(data, DATABASE);
+        logs::remove(data, ["catalogue.bin"]);
+        indexes(data);
+    }),
+];
+
+#[tokio::test]
+async fn no_answer_depends_on_a_derived_file() {
+    let home = tempfile::tempdir().unwrap();
+    let ids = lived_in(home.path()).await;
+    let data = home.path().join("data");
+    let host = TestHost::start(home.path(), "").await;
+    let expected = answers(&host, &ids).await;
+    assert_eq!(expected["list"]["items"].as_array().unwrap().len(), 4);
+    assert_eq!(expected["list"]["diagnostics"], json!([]));
+    let queue = &expected["control"]["value"]["queues"][&ids[2]];
+    assert_eq!(queue["items"][0]["rpcId"], "r2", "{expected}");
+    host.stop().await;
+    for (name, damage) in DAMAGES {
+        damage(&data);
+        let host = TestHost::start(home.path(), "").await;
+        let got = answers(&host, &ids).await;
+        assert_eq!(got, expected, "{name}, then a start");
+        let again = answers(&host, &ids).await;
+        assert_eq!(again, expected, "{name}, then a start, asked again");
+        damage(&data);
+        logs::touch(home.path());
+        let got = answers(&host, &ids).await;
+        assert_eq!(got, expected, "{name}, while it is open");
+        host.stop().await;
+    }
+}
+
+fn record_of(home: &Path, id: &SessionId) -> Option<CheckpointRecord> {
+    let catalog = Catalog::open(&Home::at(home).index()).unwrap();
+    catalog.load(id).unwrap()
+}
+
+#[tokio::test]
+async fn a_record_that_cannot_be_right_is_ignored_and_replaced() {
+    let home = tempfile::tempdir().unwrap();
+    let ids = lived_in(home.path()).await;
+    let id = SessionId::new(&ids[0]).unwrap();
+    let host = TestHost::start(home.path(), "").await;
+    let expected = answers(&host, &ids).await;
+    host.stop().await;
+    let good = record_of(home.path(), &id).unwrap();
+    let title = r#"{"title":"A lie","messageSeqs":[],"source":{"kind":"user"}}"#;
+    let mut lie = good.clone();
+    lie.rows.get_mut("title").unwrap().val = Json::from_text(title).unwrap();
+
+    let mut older = lie.clone();
+    older.identity.created_at = Timestamp::saturating(1);
+    let mut elsewhere = lie.clone();
+    elsewhere.identity.cwd = None;
+    let mut seeded = lie.clone();
+    seeded.identity.inherited = SessionLogOffset::of_len(1);
+    let mut foreign = lie.clone();
+    foreign.identity.format_version += 1;
+    let mut version = lie.clone();
+    version.rows.get_mut("title").unwrap().ver += 1;
+    let mut ahead = lie.clone();
+    ahead.revision = None;
+    for row in ahead.rows.values_mut() {
+        row.seq = row.seq.offset().advance(1).cursor();
+    }
+    let mut shape = good.clone();
+    shape.rows.get_mut("title").unwrap().val = Json::from_text(r#"{"odd":[1]}"#).unwrap();
+    let mut missing = good.clone();
+    missing.rows.remove("title");
+    let records = [
+        ("of a session made at another time", older),
+        ("of a session in another folder", elsewhere),
+        ("of a session with another cut", seeded),
+        ("of another format", foreign),
+        ("of another version of the unit", version),
+        ("ahead of the log", ahead),
+        ("of another shape", shape),
+        ("without a row", missing),
+    ];
+    for (name, record) in records {
+        let catalog = Catalog::open(&Home::at(home.path()).index()).unwrap();
+        catalog.put(&[(id.clone(), record)]).unwrap();
+        drop(catalog);
+        let host = TestHost::start(home.path(), "").await;
+        assert_eq!(answers(&host, &ids).await, expected, "a record {name}");
+        host.stop().await;
+        let healed = record_of(home.path(), &id).unwrap();
+        assert_eq!(healed.identity, good.identity, "a record {name}");
+        assert_eq!(healed.rows["title"], good.rows["title"], "a record {name}");
+        assert_eq!(healed.revision, good.revision, "a record {name}");
+    }
+}
+
+#[tokio::test]
+async fn a_flipped_bit_in_the_database_costs_no_answer() {
+    let home = tempfile::tempdir().unwrap();
+    let ids = lived_in(home.path()).await;
+    let host = TestHost::start(home.path(), "").await;
+    let expected = answers(&host, &ids).await;
+    host.stop().await;
+    let path = home.path().join("data/index.sqlite");
+    let whole = fs::read(&path).unwrap();
+    let title = b"Two greetings";
+    let at: Vec<usize> = whole
+        .windows(title.len())
+        .enumerate()
+        .filter_map(|(at, bytes)| (bytes == title).then_some(at))
+        .collect();
+    assert!(!at.is_empty(), "the title is kept as text");
+    let mut damaged = whole;
+    for at in at {
+        damaged[at] ^= 1;
+    }
+    fs::write(&path, damaged).unwrap();
+    let host = TestHost::start(home.path(), "").await;
+    assert_eq!(answers(&host, &ids).await, expected);
+    host.stop().await;
+}
