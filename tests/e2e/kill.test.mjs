@@ -49,11 +49,15 @@ test("a Host that is killed at any moment keeps every prompt that it accepted", 
   const project = join(home, "project");
   mkdirSync(join(project, "src"), { recursive: true });
   writeFileSync(join(project, "README.md"), "# A lamp\n");
-  writeFileSync(join(home, "config.toml"), '[session]\ncompression = "none"\n');
+  writeFileSync(
+    join(home, "config.toml"),
+    '[session]\ncompression = "none"\ncheckpoint_every_events = 3\ncheckpoint_interval_ms = 20\n',
+  );
   let session;
   const accepted = [];
   let number = 0;
   let compared = 0;
+  let keeping = 0;
   for (let round = 0; round < rounds; round += 1) {
     const host = await startHost(t, home);
     const token = readFileSync(join(home, "state/token"), "utf8").trim();
@@ -97,6 +101,11 @@ test("a Host that is killed at any moment keeps every prompt that it accepted", 
     ended.abort();
     await Promise.all([prompting, following]);
 
+    // Every log reads, and no checkpoint is ahead of its log or says other than it.
+    const doctor = spawnSync(program, ["--home", home, "doctor"], { encoding: "utf8" });
+    assert.equal(doctor.status, 0, doctor.stdout + doctor.stderr);
+    if (/checkpoints of [1-9]/.test(doctor.stdout)) keeping += 1;
+
     const log = logOf(home, session);
     const inserted = log
       .filter((event) => event.type === "agent/inbox/spliced")
@@ -126,7 +135,6 @@ test("a Host that is killed at any moment keeps every prompt that it accepted", 
   }
   assert.ok(accepted.length >= rounds / 2, `only ${accepted.length} prompts were accepted`);
   assert.ok(compared > 0, "no event was both followed and saved");
+  assert.ok(keeping >= rounds / 2, `only after ${keeping} kills there were checkpoints`);
   t.diagnostic(`${accepted.length} prompts accepted, ${compared} followed events compared`);
-  const doctor = spawnSync(program, ["--home", home, "doctor"], { encoding: "utf8" });
-  assert.equal(doctor.status, 0, doctor.stdout + doctor.stderr);
 });

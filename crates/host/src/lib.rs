@@ -3,6 +3,7 @@
 //! Start reading at [`controller`], then [`gateway`].
 
 mod checkpoints;
+pub mod checkup;
 pub mod config;
 pub mod controller;
 pub mod gateway;

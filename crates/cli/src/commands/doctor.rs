@@ -3,6 +3,7 @@
 //! Looks only, unless it is told to mend (`mend`): makes no folder, takes no lock. Every log is read
 //! whole and checked by the rules by which it would be opened.
 
+mod kept;
 mod mend;
 
 use std::fs;
@@ -96,7 +97,8 @@ pub(super) async fn doctor(folder: Option<&Path>, args: &args::Doctor) -> Result
         mend::rebuild(&root, &home.catalogue(), &mut findings);
         mend::rebuild_index(&home, &config, &mut findings).await;
     }
-    logs(&root, &mut findings);
+    let kept = kept::Kept::of(&home, &mut findings);
+    logs(&root, kept.as_ref(), &mut findings);
 
     if json {
         output::json(&findings)?;
@@ -193,7 +195,7 @@ fn models(config: &Config, findings: &mut Findings) {
     }
 }
 
-fn logs(root: &Path, findings: &mut Findings) {
+fn logs(root: &Path, kept: Option<&kept::Kept>, findings: &mut Findings) {
     let disk = RealDisk;
     if !root.exists() {
         let message = format!("{} is made with the first session", root.display());
@@ -226,7 +228,7 @@ fn logs(root: &Path, findings: &mut Findings) {
         {
             findings.note("locks", format!("{} is held by {holder}", entry.header.id));
         }
-        match verify(&disk, entry) {
+        match verify(&disk, entry, kept, findings) {
             Ok((count, note)) => {
                 events += count;
                 if let Some(note) = note {
@@ -246,9 +248,17 @@ fn logs(root: &Path, findings: &mut Findings) {
 }
 
 /// Reads a log as it would be opened; gives the number of its events, and what is worth knowing.
-fn verify(disk: &RealDisk, entry: &CatalogueEntry) -> Result<(usize, Option<String>), String> {
+fn verify(
+    disk: &RealDisk,
+    entry: &CatalogueEntry,
+    kept: Option<&kept::Kept>,
+    findings: &mut Findings,
+) -> Result<(usize, Option<String>), String> {
     let stored = read::read_log(disk, &entry.path, entry.compression).map_err(|e| e.to_string())?;
     let count = stored.events.len();
+    if let Some(kept) = kept {
+        kept.verify(&stored, findings);
+    }
     let note = stored.torn.map(|torn| {
         format!(
             "the last write was cut off at byte {}; opening repairs it and keeps {} events of it",

@@ -3,11 +3,15 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 use orrery_catalog::Catalog;
+use orrery_host::checkup::Checkup;
 use orrery_host::home::Home;
 use orrery_projection::checkpoint::{CheckpointRecord, CheckpointStore as _};
 use orrery_session::{Json, SessionId, SessionLogOffset, Timestamp};
+use orrery_storage::disk::RealDisk;
+use orrery_storage::{Store, StoreOptions};
 use orrery_testkit::folders::copy_folder;
 use serde_json::{Value, json};
 
@@ -73,8 +77,11 @@ fn indexes(data: &Path) {
     }
 }
 
+/// What is done, and the doing of it.
+type Damage = (&'static str, fn(&Path));
+
 /// What may happen to the derived files below a data folder.
-const DAMAGES: [(&str, fn(&Path)); 9] = [
+const DAMAGES: [Damage; 9] = [
     ("nothing", |_| {}),
     ("the database is deleted", |data| {
         logs::remove(data, DATABASE);
@@ -192,6 +199,39 @@ async fn a_record_that_cannot_be_right_is_ignored_and_replaced() {
         assert_eq!(healed.rows["title"], good.rows["title"], "a record {name}");
         assert_eq!(healed.revision, good.revision, "a record {name}");
     }
+}
+
+#[tokio::test]
+async fn a_checkup_tells_a_record_that_is_right_from_one_that_is_ahead_or_lies() {
+    let home = tempfile::tempdir().unwrap();
+    let ids = lived_in(home.path()).await;
+    let host = TestHost::start(home.path(), "").await;
+    answers(&host, &ids).await;
+    host.stop().await;
+    let checkup = Checkup::new().unwrap();
+    let sessions = Home::at(home.path()).sessions();
+    let store = Store::start(Arc::new(RealDisk), StoreOptions::new(sessions)).unwrap();
+    let id = SessionId::new(&ids[0]).unwrap();
+    for id in &ids {
+        let id = SessionId::new(id).unwrap();
+        let log = store.read(&id).await.unwrap();
+        let record = record_of(home.path(), &id).unwrap();
+        assert!(record.rows.len() > 3, "{record:?}");
+        let complaint = checkup.complaint(&record, &log.header, log.inherited, &log.events);
+        assert_eq!(complaint, None, "{id}");
+    }
+    let log = store.read(&id).await.unwrap();
+    let good = record_of(home.path(), &id).unwrap();
+    let complaint = |record: &CheckpointRecord, events| {
+        let complaint = checkup.complaint(record, &log.header, log.inherited, events);
+        complaint.unwrap_or_default()
+    };
+    let short = &log.events[..log.events.len() - 1];
+    assert!(complaint(&good, short).contains("lie on disk"));
+    let mut lie = good;
+    let title = r#"{"title":"A lie","messageSeqs":[],"source":{"kind":"user"}}"#;
+    lie.rows.get_mut("title").unwrap().val = Json::from_text(title).unwrap();
+    assert!(complaint(&lie, &log.events).contains("kept of title is not"));
 }
 
 #[tokio::test]
