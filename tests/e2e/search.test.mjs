@@ -38,6 +38,9 @@ test("a person finds an old message from the sidebar and lands on it", async (t)
     assert.equal(await hit.count(), 1, query);
     assert.equal(await hit.first().getAttribute("data-session"), sessionId);
     const marks = await hit.first().locator("mark").allTextContents();
+    const shown = await hit.first().locator("mark").first().boundingBox();
+    const snippet = await hit.first().locator(".found-snippet").boundingBox();
+    assert.ok(shown.y + shown.height <= snippet.y + snippet.height + 1, "the mark is seen");
     assert.ok(marks.join(" ").toLowerCase().includes(query), `${query}: ${marks}`);
   }
   await picture(page, "search-01-results");

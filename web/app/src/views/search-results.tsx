@@ -1,6 +1,7 @@
 /** What a search found in messages and titles, below the rows whose titles match. */
 import type { SearchHit } from "@orrery/client";
 import type { ReactNode } from "react";
+import { excerpt } from "../lib/excerpt";
 import { baseName } from "../lib/format";
 import { go, useClient, useProjections } from "../lib/hooks";
 import type { Search } from "../lib/search";
@@ -52,6 +53,7 @@ function Hit({ hit, onNavigate }: { hit: SearchHit; onNavigate: () => void }): R
   const row = client.catalogue.row(hit.sessionId);
   const isTitle = hit.match.type === "session/title";
   const title = titleOf(values, row) ?? (isTitle ? hit.snippet : "An older session");
+  const { text, ranges } = excerpt(hit.snippet, hit.highlights);
   const open = () => {
     const at = isTitle ? {} : { at: hit.match.seq };
     go({ kind: "session", id: hit.sessionId, ...at });
@@ -70,7 +72,7 @@ function Hit({ hit, onNavigate }: { hit: SearchHit; onNavigate: () => void }): R
           <span>{title}</span>
           {row?.cwd && <span className="found-folder">{baseName(row.cwd)}</span>}
         </span>
-        <span className="found-snippet">{marked(hit.snippet, hit.highlights)}</span>
+        <span className="found-snippet">{marked(text, ranges)}</span>
       </button>
     </li>
   );
