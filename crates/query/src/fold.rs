@@ -129,3 +129,125 @@ pub fn fold(
     cells.advance_to(view.end());
     Ok(Folded { cells, stored })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use orrery_projection::units::{SessionStats, Title, Todos, TokenUsage};
+    use orrery_session::{Event, SessionHeader, SessionId, SharedEvent, Timestamp};
+    use orrery_storage::disk::RealDisk;
+    use orrery_storage::{Store, StoreOptions};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const KEYS: [&str; 5] = [
+        "sessionListMetadata",
+        "sessionStats",
+        "title",
+        "todos",
+        "tokenUsage",
+    ];
+
+    /// One event of each kind that some unit listens to, and one that none does.
+    fn event(seq: usize, kind: u8) -> SharedEvent {
+        let append = r#","surfaceOp":"append""#;
+        let (event_type, data, rest) = match kind {
+            0 => (
+                "session/title",
+                format!(r#"{{"title":"t{seq}","messageSeqs":[],"source":{{"kind":"user"}}}}"#),
+                "",
+            ),
+            1 => ("turn/start", format!(r#"{{"turn":{seq}}}"#), ""),
+            2 => (
+                "user/message",
+                format!(
+                    r#"{{"role":"user","content":[{{"type":"text","text":"x"}}],"source":{{"kind":"user"}},"id":"u{seq}"}}"#
+                ),
+                append,
+            ),
+            3 => (
+                "todo/write",
+                format!(r#"{{"todos":[{{"content":"c{seq}","status":"pending"}}]}}"#),
+                "",
+            ),
+            4 => (
+                "assistant/message",
+                format!(
+                    r#"{{"turn":1,"step":{seq},"message":{{"role":"assistant","content":[],"source":{{"kind":"model","provider":"p","model":"m"}},"id":"a{seq}"}},"usage":{{"inputTokens":{seq},"outputTokens":2}}}}"#
+                ),
+                append,
+            ),
+            5 => ("session/title", "7".to_owned(), ""),
+            _ => (
+                "turn/end",
+                format!(r#"{{"turn":{seq},"reason":{{"kind":"completed"}}}}"#),
+                "",
+            ),
+        };
+        let text = format!(
+            r#"{{"type":"{event_type}","seq":{seq},"time":{},"data":{data}{rest}}}"#,
+            1_000 + seq
+        );
+        SharedEvent::new(Event::from_json(&text).unwrap())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+
+        #[test]
+        fn a_selective_fold_on_from_any_checkpoint_is_the_whole_fold(
+            kinds in prop::collection::vec(0..7_u8, 1..160),
+            at_once in 1..40_usize,
+            cut in 0..160_usize,
+            chosen in prop::collection::btree_set(0..KEYS.len(), 1..KEYS.len()),
+        ) {
+            let registry = Registry::default();
+            let _units = [
+                registry.register(ListMetadata).unwrap(),
+                registry.register(SessionStats).unwrap(),
+                registry.register(Title).unwrap(),
+                registry.register(Todos).unwrap(),
+                registry.register(TokenUsage).unwrap(),
+            ];
+            // A turn that is open at the end would be closed in memory: that is another property.
+            let kinds = kinds.into_iter().chain([6]);
+            let events: Vec<SharedEvent> =
+                kinds.enumerate().map(|(seq, kind)| event(seq, kind)).collect();
+            let keys: Vec<&'static str> = chosen.into_iter().map(|key| KEYS[key]).collect();
+            let header = SessionHeader::root(SessionId::new("s").unwrap(), Timestamp::saturating(1));
+            let mut whole = Cells::new(&registry, &header, SessionLogOffset::ZERO);
+            let cut = cut.min(events.len());
+            whole.feed(&events[..cut]);
+            let record = CheckpointRecord {
+                identity: CheckpointIdentity::of(&header, SessionLogOffset::ZERO),
+                revision: None,
+                rows: whole.checkpoint().unwrap(),
+            };
+            whole.feed(&events[cut..]);
+            let folder = tempfile::tempdir().unwrap();
+            let runtime = tokio::runtime::Builder::new_multi_thread().build().unwrap();
+            let view = runtime.block_on(async {
+                let options = StoreOptions::new(folder.path());
+                let store = Store::start(Arc::new(RealDisk), options).unwrap();
+                let writer = store.create(header.clone(), SessionLogOffset::ZERO).await.unwrap();
+                for batch in events.chunks(at_once) {
+                    writer.append(batch.to_vec()).unwrap();
+                    writer.flush().await.unwrap();
+                }
+                writer.close().await.unwrap();
+                store.view(&header.id).await.unwrap()
+            });
+            for record in [None, Some(&record)] {
+                let folded = fold(&registry, &Wanted::only(&keys), &view, record).unwrap();
+                let selective = folded.cells.snapshot_of(&keys);
+                prop_assert_eq!(&selective.values, &whole.snapshot_of(&keys).values);
+                let rows = whole.checkpoint().unwrap();
+                for (key, row) in folded.stored.unwrap() {
+                    prop_assert_eq!(&row.val, &rows[&key].val, "{}", key);
+                }
+            }
+        }
+    }
+}

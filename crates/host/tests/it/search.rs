@@ -168,6 +168,27 @@ async fn at_most_twenty_sessions_are_shown_and_that_there_are_more() {
 }
 
 #[tokio::test]
+async fn a_search_does_not_wait_for_the_index_to_be_filled() {
+    let home = tempfile::tempdir().unwrap();
+    for number in 0..400 {
+        logs::put(
+            home.path(),
+            &log(&format!("n{number}"), &[("common", "word")]),
+        );
+    }
+    let host = TestHost::start(home.path(), "").await;
+    let found = search(&host, "common").await;
+    assert_eq!(found["indexing"], true, "{found}");
+    let begin = Instant::now();
+    while search(&host, "common").await["indexing"] == true {
+        assert!(begin.elapsed() < PATIENCE);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(sessions(&search(&host, "common").await).len(), 20);
+    host.stop().await;
+}
+
+#[tokio::test]
 async fn what_is_said_and_named_now_is_found_now() {
     let home = tempfile::tempdir().unwrap();
     let host = TestHost::start(home.path(), "").await;

@@ -150,10 +150,10 @@ impl Searcher {
     async fn refresh(&self) -> Result<bool, QueryError> {
         let known = *self.looked.lock().await;
         let backlog = match known {
-            // Somebody is at it, or just was: only what live sessions said since is looked at.
-            Some((at, behind)) if behind > SMALL_BACKLOG || at.elapsed() < FRESH => {
-                self.filling.live_backlog().await?
-            }
+            // Somebody is at it, and is not waited for: what is there answers, and says so.
+            Some((_, behind)) if behind > SMALL_BACKLOG => return Ok(true),
+            // Somebody just was: only what live sessions said since is looked at.
+            Some((at, _)) if at.elapsed() < FRESH => self.filling.live_backlog().await?,
             _ => {
                 let backlog = self.filling.backlog().await?;
                 self.note(backlog.len()).await;
