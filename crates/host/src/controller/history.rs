@@ -9,16 +9,14 @@ use std::collections::VecDeque;
 use orrery_agent::SessionHandle;
 use orrery_agent::live::OnDisk;
 use orrery_api::content::{Address, ProjectionValues};
-use orrery_api::error::{ApiError, ErrorCode};
+use orrery_api::error::ApiError;
 use orrery_api::frames::follow_event_text;
 use orrery_api::history::{
     FollowItem, FollowRequest, FollowSnapshot, HistoryRecord, PageRequest, PageResponse,
 };
 use orrery_query::Page;
 use orrery_session::chunk_row::{Record, Spelling};
-use orrery_session::{
-    Json, JsonError, Origin, SessionHeader, SessionId, SessionLogOffset, SharedEvent,
-};
+use orrery_session::{Json, JsonError, SessionId, SessionLogOffset, SharedEvent};
 use tokio::sync::watch;
 
 use super::{Controller, Found, failures, on_disk};
@@ -185,43 +183,13 @@ impl Controller {
             Address::Subagent {
                 parent_session_id,
                 child_session_id,
-                ..
+                mode,
             } => {
-                let missing = || {
-                    ApiError::new(
-                        ErrorCode::SubagentNotFound,
-                        "there is no such child session",
-                    )
-                    .with("parentSessionId", parent_session_id)
-                    .with("childSessionId", child_session_id)
-                };
-                let found = match self.look(child_session_id).await {
-                    Err(error) if error.code == ErrorCode::SessionNotFound => {
-                        return Err(missing());
-                    }
-                    other => other?,
-                };
-                let header = found.header();
-                if header.cwd.is_none() {
-                    return Err(missing());
-                }
-                if !is_child_of(header, parent_session_id) {
-                    let message = "this session is no child of that parent";
-                    return Err(ApiError::new(ErrorCode::SubagentUnauthorized, message)
-                        .with("childSessionId", child_session_id));
-                }
-                let message = "this build cannot tell how the child may be spoken to";
-                Err(ApiError::new(ErrorCode::SubagentCatalogDiagnostic, message)
-                    .with("parentSessionId", parent_session_id)
-                    .with("childSessionId", child_session_id)
-                    .with("reason", "unavailable"))
+                self.addressed_child(parent_session_id, child_session_id, *mode)
+                    .await
             }
         }
     }
-}
-
-fn is_child_of(header: &SessionHeader, parent: &SessionId) -> bool {
-    header.origin == Some(Origin::Subagent) && header.parent_session.as_ref() == Some(parent)
 }
 
 fn messages(asked: Option<u32>) -> Result<usize, ApiError> {

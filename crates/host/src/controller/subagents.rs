@@ -1,5 +1,5 @@
 //! `subagent/list`: the rows of `orrery-subagent` in the words of the contract
-//! (`controller.md` 1.19). Looking wakes nobody.
+//! (`controller.md` 1.19), and the address of one child. Looking wakes nobody.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -10,18 +10,18 @@ use orrery_api::subagent::{
     SubagentActivity, SubagentDiagnosticReason, SubagentEntry, SubagentListRequest,
     SubagentListResponse, SubagentScope,
 };
-use orrery_projection::Registry;
 use orrery_projection::checkpoint::CheckpointStore;
+use orrery_projection::{Registry, Unit as _};
 use orrery_query::{Corpus, LiveSessions};
 use orrery_session::SessionId;
 use orrery_storage::Store;
 use orrery_subagent::listing::{
     Activity, Descendant, ListError, Lister, ListingCost, Reason, Row, Services,
 };
-use orrery_subagent::units::Identity;
+use orrery_subagent::units::{Identity, SubagentUnit};
 use tokio_util::sync::CancellationToken;
 
-use super::{Controller, failures};
+use super::{Controller, Found, failures};
 
 /// The units whose whole state the list reads off live sessions.
 pub(super) const SHARED: &[&str] = &["subagent"];
@@ -84,6 +84,70 @@ impl Controller {
         })
     }
 
+    /// The log of a direct child, if its own descriptor says what the address says
+    /// (`controller.md` 2.1). Its siblings are not looked at (decision D17).
+    pub(super) async fn addressed_child(
+        &self,
+        parent: &SessionId,
+        child: &SessionId,
+        mode: SubagentMode,
+    ) -> Result<Found, ApiError> {
+        let refused = |code, message: &str| {
+            ApiError::new(code, message)
+                .with("parentSessionId", parent)
+                .with("childSessionId", child)
+        };
+        let missing = || {
+            refused(
+                ErrorCode::SubagentNotFound,
+                "there is no such child session",
+            )
+        };
+        let found = match self.look(child).await {
+            Err(error) if error.code == ErrorCode::SessionNotFound => return Err(missing()),
+            other => other?,
+        };
+        let header = found.header();
+        if header.cwd.is_none() {
+            return Err(missing());
+        }
+        if !header.is_subagent() || header.parent_session.as_ref() != Some(parent) {
+            let message = "this session is no child of that parent";
+            return Err(refused(ErrorCode::SubagentUnauthorized, message));
+        }
+        let (inherited, identity) = match &found {
+            Found::Live(handle) => {
+                let state = handle.live().state_now();
+                let state = state.states.get(SubagentUnit.key());
+                let state = state.and_then(|state| state.of(&SubagentUnit));
+                (
+                    handle.live().inherited(),
+                    state.and_then(|s| s.identity.clone()),
+                )
+            }
+            Found::Cold(cold) => {
+                let state = cold.cells.state_of(&SubagentUnit);
+                (cold.inherited(), state.and_then(|s| s.identity.clone()))
+            }
+        };
+        let Some(identity) = identity else {
+            let message = "the child does not say who it is: its descriptor is damaged or missing";
+            return Err(
+                refused(ErrorCode::SubagentCatalogDiagnostic, message).with("reason", "corrupt")
+            );
+        };
+        if identity.seq().offset_before() < inherited {
+            let message = "the child has no descriptor of its own, only an inherited one";
+            return Err(refused(ErrorCode::SubagentCatalogDiagnostic, message)
+                .with("reason", "unsupported"));
+        }
+        if mode_of(&identity) != mode {
+            let message = "the child is of the other mode; the list of subagents says which";
+            return Err(refused(ErrorCode::SubagentUnauthorized, message));
+        }
+        Ok(found)
+    }
+
     /// What listing subagents has cost since the Host began.
     pub fn listing_cost(&self) -> ListingCost {
         self.inner.subagents.cost()
@@ -94,9 +158,10 @@ fn entry(row: Row, place: Option<(SessionId, u32)>) -> SubagentEntry {
     let (parent_id, depth) = place.unzip();
     match row {
         Row::Child(child) => {
-            let (mode, label) = match child.identity {
-                Identity::OneShot { label, .. } => (SubagentMode::OneShot, label),
-                Identity::Continuable { label, .. } => (SubagentMode::Continuable, Some(label)),
+            let mode = mode_of(&child.identity);
+            let label = match child.identity {
+                Identity::OneShot { label, .. } => label,
+                Identity::Continuable { label, .. } => Some(label),
             };
             SubagentEntry::Child {
                 id: child.id,
@@ -121,6 +186,13 @@ fn entry(row: Row, place: Option<(SessionId, u32)>) -> SubagentEntry {
             parent_id,
             depth,
         },
+    }
+}
+
+const fn mode_of(identity: &Identity) -> SubagentMode {
+    match identity {
+        Identity::OneShot { .. } => SubagentMode::OneShot,
+        Identity::Continuable { .. } => SubagentMode::Continuable,
     }
 }
 

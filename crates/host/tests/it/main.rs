@@ -15,6 +15,7 @@ mod models;
 mod samples;
 mod search;
 mod sessions;
+mod subagents;
 
 use std::path::Path;
 
