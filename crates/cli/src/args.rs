@@ -42,6 +42,8 @@ pub(crate) enum Command {
     /// Look at sessions.
     #[command(subcommand)]
     Sessions(Sessions),
+    /// List the subagents of a session.
+    Agents(Agents),
     /// Check folders, configuration, models, locks and every session log.
     Doctor(Doctor),
     /// Open the page of the Host that is running.
@@ -173,6 +175,19 @@ pub(crate) struct Show {
     #[arg(value_name = "ID")]
     pub(crate) session: String,
     /// Print the response object of `session/page`, for the whole log.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Agents {
+    /// The session's id, or the beginning of one; a subagent's whole id.
+    #[arg(value_name = "ID")]
+    pub(crate) session: String,
+    /// The whole tree, not only direct children.
+    #[arg(long)]
+    pub(crate) tree: bool,
+    /// Print the response object of `subagent/list`.
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+mod agents;
 mod config;
 mod doctor;
 mod open;
@@ -35,6 +36,10 @@ pub(crate) fn dispatch(arguments: Arguments) -> Result<(), Failure> {
         Command::Sessions(sessions) => {
             let context = Context::load(home)?;
             runtime()?.block_on(sessions::sessions(context, sessions))
+        }
+        Command::Agents(asked) => {
+            let context = Context::load(home)?;
+            runtime()?.block_on(agents::agents(context, &asked))
         }
         // A wrong configuration is something to tell, not something to stop at.
         Command::Doctor(args) => runtime()?.block_on(doctor::doctor(home, &args)),

@@ -4,6 +4,7 @@
     reason = "helpers of tests fail the test with a panic"
 )]
 
+mod agents;
 mod doctor;
 mod fixture;
 mod run;
