@@ -9,6 +9,7 @@ mod conformance;
 mod damage;
 mod make;
 mod model;
+mod paging;
 mod words;
 
 use orrery_catalog::{CANDIDATES, Catalog};
