@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use orrery_catalog::Catalog;
 use orrery_host::checkup::Checkup;
@@ -257,5 +258,75 @@ async fn a_flipped_bit_in_the_database_costs_no_answer() {
     fs::write(&path, damaged).unwrap();
     let host = TestHost::start(home.path(), "").await;
     assert_eq!(answers(&host, &ids).await, expected);
+    host.stop().await;
+}
+
+/// Waits for what is kept of a session.
+async fn kept(home: &Path, id: &SessionId, good: impl Fn(&CheckpointRecord) -> bool) {
+    let begin = Instant::now();
+    loop {
+        if record_of(home, id).is_some_and(|record| good(&record)) {
+            return;
+        }
+        assert!(
+            begin.elapsed() < Duration::from_secs(20),
+            "it was never kept"
+        );
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_session_is_kept_when_it_is_made_after_each_turn_by_count_and_when_it_rests() {
+    let home = tempfile::tempdir().unwrap();
+    // Nothing but the count and the two ends can be why.
+    let config = "[session]\ncheckpoint_every_events = 40\ncheckpoint_interval_ms = 3600000\n";
+    let host = TestHost::start(home.path(), config).await;
+    let id = session(&host, &home.path().join("p")).await;
+    let session = SessionId::new(&id).unwrap();
+    kept(home.path(), &session, |record| !record.rows.is_empty()).await;
+    let mut socket = host.client.socket().await;
+    socket.follow("f", &id).await;
+    host.client.prompt(&id, "r1", "hello").await;
+    let items = socket.turn("f").await;
+    let end = items.last().unwrap()["event"]["seq"].as_i64().unwrap();
+    kept(home.path(), &session, |record| {
+        record.rows["sessionStats"].seq.get() >= end
+    })
+    .await;
+    host.client.prompt(&id, "r2", "count slowly to 500").await;
+    let far = end + 60;
+    socket
+        .until("f", |item| item["event"]["seq"].as_i64() > Some(far))
+        .await;
+    kept(home.path(), &session, |record| {
+        record.rows["sessionStats"].seq.get() > end + 20
+    })
+    .await;
+    let cancel = json!({"sessionId": id});
+    host.client.ok("session/cancel", cancel).await;
+    let title = json!({"sessionId": id, "title": "At rest"});
+    host.client.ok("session/rename", title).await;
+    host.stop().await;
+    let record = record_of(home.path(), &session).unwrap();
+    assert!(record.rows["title"].val.text().contains("At rest"));
+}
+
+#[tokio::test]
+async fn a_host_that_can_keep_nothing_answers_all_the_same() {
+    let home = tempfile::tempdir().unwrap();
+    let ids = lived_in(home.path()).await;
+    let host = TestHost::start(home.path(), "").await;
+    let expected = answers(&host, &ids).await;
+    host.stop().await;
+    logs::remove(&home.path().join("data"), DATABASE);
+    fs::create_dir_all(home.path().join("data/index.sqlite/in the way")).unwrap();
+    let host = TestHost::start(home.path(), "").await;
+    assert_eq!(answers(&host, &ids).await, expected);
+    let (status, code) = host
+        .client
+        .code("session/search", json!({"query": "hello"}))
+        .await;
+    assert_eq!((status, code.as_str()), (503, "storage/unavailable"));
     host.stop().await;
 }

@@ -589,3 +589,46 @@ async fn a_question_that_was_taken_back_starts_nothing() {
         assert_eq!(error.code(), "SESSION_QUERY_ABORTED");
     }
 }
+
+#[tokio::test]
+async fn a_root_that_cannot_be_read_is_told_as_such_and_hides_no_live_session() {
+    let house = House::new();
+    house.live(header("awake", 1), titled("t"), "t");
+    let root = house.store.root().to_owned();
+    std::fs::remove_dir_all(&root).unwrap();
+    std::fs::write(&root, "no folder").unwrap();
+    let corpus = &house.corpus;
+    let error = corpus.list_sessions(&house.open).await.unwrap_err();
+    assert_eq!(error.code(), "SESSION_QUERY_PERSISTENCE_FAILED");
+    let awake = corpus.read_session(&id("awake"), &house.open).await;
+    assert_eq!(awake.unwrap().events.len(), 1);
+    std::fs::remove_file(&root).unwrap();
+}
+
+#[tokio::test]
+async fn an_event_that_claims_a_place_it_may_not_have_is_told_as_such() {
+    let house = House::new();
+    let title = r#"{"title":"t","messageSeqs":[],"source":{"kind":"user"}}"#;
+    let text = format!(
+        r#"{{"type":"session/title","seq":0,"time":1,"data":{title},"surfaceOp":"append"}}"#
+    );
+    assert!(
+        Event::from_json(&text).is_err(),
+        "no such event enters here"
+    );
+    let folder = house.store.root().join("--project--/odd");
+    std::fs::create_dir_all(&folder).unwrap();
+    let header = r#"{"type":"session","version":0,"id":"odd","createdAt":1,"cwd":"/project","delegationDepth":0}"#;
+    let whole = r#"{"type":"turn/start","seq":1,"time":1,"data":{"turn":1}}"#;
+    let log = format!("{header}\n{text}\n{whole}\n");
+    std::fs::write(folder.join("session.jsonl"), log).unwrap();
+    let (odd, open) = (id("odd"), &house.open);
+    let corpus = &house.corpus;
+    let errors = [
+        corpus.list_events(&odd, open).await.unwrap_err(),
+        corpus.trace_event(&odd, seq(0), open).await.unwrap_err(),
+    ];
+    for error in errors {
+        assert_eq!(error.code(), "SESSION_QUERY_CORRUPT_SESSION", "{error}");
+    }
+}
