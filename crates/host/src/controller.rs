@@ -41,6 +41,7 @@ use orrery_session::{
 };
 use orrery_storage::{Durability, LogView, LogWriter, StorageError, Store};
 use orrery_subagent::listing::Lister;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -146,6 +147,8 @@ struct Inner {
     checkpoints: Option<Arc<dyn CheckpointStore>>,
     keeper: Option<Checkpoints>,
     searcher: Option<Searcher>,
+    /// How many sessions are not searchable yet.
+    unsearchable: watch::Sender<usize>,
     /// Ends what runs in the background.
     closing: CancellationToken,
     tasks: TaskTracker,
@@ -229,6 +232,7 @@ impl Controller {
             ids,
             settings,
             searcher,
+            unsearchable: watch::Sender::new(0),
             closing: CancellationToken::new(),
             live,
             cold: cold_rows::ColdRows::default(),
@@ -280,7 +284,7 @@ impl Controller {
     }
 
     /// To wait for changes of live sessions.
-    pub(crate) fn changes(&self) -> tokio::sync::watch::Receiver<u64> {
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
         self.inner.live.changes()
     }
 

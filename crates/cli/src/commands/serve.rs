@@ -9,12 +9,14 @@ use orrery_host::home::Home;
 use orrery_host::{Host, HostOptions};
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::open;
 use crate::args::{self, Listen};
 use crate::context::Context;
 use crate::output;
+use crate::progress::Progress;
 use crate::report::{Exit, Failure};
 use crate::running::Running;
 
@@ -95,10 +97,12 @@ async fn host(mut context: Context, listen: &Listen, manner: Manner) -> Result<(
     let link = listening.launch_url()?;
     let serving = tokio::spawn(listening.serve(closing.clone()));
     let told = tell(&url, &link, manner);
+    let telling = tokio::spawn(tell_of_filling(host.controller().unsearchable()));
     if told.is_err() {
         closing.cancel();
     }
     let served = serving.await;
+    telling.abort();
     if let Some(running) = running {
         running.withdraw(&home);
     }
@@ -120,6 +124,24 @@ async fn other_host(home: &Home) -> Option<Running> {
     let running = Running::find(home).await?;
     let asked = running.call::<HostStats>(home, &Empty {}).await;
     asked.is_ok().then_some(running)
+}
+
+/// Shows on the terminal how far the search index is, while it is being filled.
+async fn tell_of_filling(mut unsearchable: watch::Receiver<usize>) {
+    while unsearchable.wait_for(|left| *left > 0).await.is_ok() {
+        let mut bar = Progress::new("sessions are searchable");
+        loop {
+            let left = *unsearchable.borrow_and_update();
+            if left == 0 {
+                break;
+            }
+            bar.show(left);
+            if unsearchable.changed().await.is_err() {
+                break;
+            }
+        }
+        bar.done();
+    }
 }
 
 fn tell(url: &str, link: &str, manner: Manner) -> Result<(), Failure> {

@@ -9,6 +9,7 @@ use orrery_api::session::{SearchHit, SearchMatch, SearchRequest, SearchResponse}
 use orrery_query::QueryError;
 use orrery_query::search::{self, Found, Searcher, Standing};
 use orrery_session::{EventType, SessionId};
+use tokio::sync::watch;
 
 use super::{Controller, failures};
 
@@ -107,6 +108,11 @@ impl Controller {
         caught_up.await.map_err(|error| failures::of_query(&error))
     }
 
+    /// How many sessions the background still has to read before they can be found.
+    pub fn unsearchable(&self) -> watch::Receiver<usize> {
+        self.inner.unsearchable.subscribe()
+    }
+
     /// Keeps the search index up with the logs, in the background, until the shutdown.
     pub fn keep_searchable(&self) {
         if self.inner.searcher.is_none() {
@@ -117,9 +123,14 @@ impl Controller {
             let closing = controller.inner.closing.clone();
             let mut changes = controller.changes();
             loop {
-                if let Err(error) = controller.index_all(|_| {}).await {
+                let unsearchable = &controller.inner.unsearchable;
+                let tell = |left| {
+                    unsearchable.send_replace(left);
+                };
+                if let Err(error) = controller.index_all(tell).await {
                     tracing::warn!(%error, "the search index is behind");
                 }
+                unsearchable.send_replace(0);
                 tokio::select! {
                     () = closing.cancelled() => break,
                     () = tokio::time::sleep(RESCAN) => {}

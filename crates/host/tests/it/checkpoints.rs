@@ -330,3 +330,29 @@ async fn a_host_that_can_keep_nothing_answers_all_the_same() {
     assert_eq!((status, code.as_str()), (503, "storage/unavailable"));
     host.stop().await;
 }
+
+#[tokio::test]
+async fn what_is_kept_of_a_session_goes_with_it() {
+    let home = tempfile::tempdir().unwrap();
+    let ids = lived_in(home.path()).await;
+    let host = TestHost::start(home.path(), "").await;
+    answers(&host, &ids).await;
+    let (gone, stays) = (
+        SessionId::new(&ids[0]).unwrap(),
+        SessionId::new(&ids[3]).unwrap(),
+    );
+    assert!(record_of(home.path(), &gone).is_some());
+    let log = logs::find(home.path(), &ids[0]);
+    fs::remove_dir_all(log.parent().unwrap()).unwrap();
+    let begin = Instant::now();
+    while record_of(home.path(), &gone).is_some() {
+        assert!(
+            begin.elapsed() < Duration::from_secs(20),
+            "it is still kept"
+        );
+        host.client.ok("session/list", json!({})).await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(record_of(home.path(), &stays).is_some());
+    host.stop().await;
+}
