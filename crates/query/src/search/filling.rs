@@ -4,6 +4,9 @@
 //! what is on disk is indexed, and the last indexed event is compared with the log before anything
 //! is added behind it, so that a log that lost its end and was written on is indexed anew.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -23,6 +26,13 @@ const ANCHORED: usize = 16;
 const WINDOW: usize = 4_000;
 /// How much text is gathered before it is written, in bytes.
 const BATCH_BYTES: usize = 4 * 1024 * 1024;
+
+/// How much is done at once.
+#[derive(Debug, Clone, Copy)]
+struct Bounds {
+    window: usize,
+    batch_bytes: usize,
+}
 
 /// A session whose log has more than the index.
 #[derive(Debug, Clone)]
@@ -57,6 +67,7 @@ pub struct Filling {
     store: Store,
     live: Arc<dyn LiveSessions>,
     index: Arc<dyn SearchIndex>,
+    bounds: Bounds,
     known: Arc<Mutex<Known>>,
     /// One filling at a time: two would read the same logs.
     turn: Arc<tokio::sync::Mutex<()>>,
@@ -67,6 +78,9 @@ pub struct Filling {
 struct Known {
     instance: Option<String>,
     sessions: HashMap<SessionId, IndexedSession>,
+    /// The live ones that were compared with their logs since they came to life: before, anybody may
+    /// have put another log there, and how long that is says nothing.
+    compared: HashSet<SessionId>,
     /// Logs that could not be read in that state; they are tried again when they change.
     unreadable: HashMap<SessionId, String>,
 }
@@ -84,6 +98,10 @@ impl Filling {
             store,
             live,
             index,
+            bounds: Bounds {
+                window: WINDOW,
+                batch_bytes: BATCH_BYTES,
+            },
             known: Arc::default(),
             turn: Arc::default(),
         }
@@ -100,12 +118,21 @@ impl Filling {
     /// When the index cannot be read.
     pub async fn live_backlog(&self) -> Result<Backlog, IndexError> {
         self.look().await?;
-        let known = self.lock();
+        let live = self.live.all();
+        let mut known = self.lock();
+        known
+            .compared
+            .retain(|id| live.iter().any(|log| log.header().id == *id));
         let mut backlog = Backlog::default();
-        for log in self.live.all() {
+        for log in live {
             let (id, saved) = (&log.header().id, log.saved());
-            let indexed = known.sessions.get(id).map(|session| session.through);
-            if indexed.unwrap_or(SessionLogOffset::ZERO) != saved {
+            let current = known
+                .sessions
+                .get(id)
+                .map_or(saved == SessionLogOffset::ZERO, |session| {
+                    session.through == saved && known.compared.contains(id)
+                });
+            if !current {
                 backlog.behind.push(Behind {
                     id: id.clone(),
                     live_end: Some(saved),
@@ -187,7 +214,10 @@ impl Filling {
                 let Some((update, more)) = read else { break };
                 // Between two windows nothing can have changed but the log's end.
                 from = Some(update.session.clone());
-                if batch.add(update) >= BATCH_BYTES || more {
+                if behind.live_end.is_some() {
+                    batch.live.push(behind.id.clone());
+                }
+                if batch.add(update) >= self.bounds.batch_bytes || more {
                     self.write(&mut batch).await?;
                 }
                 if !more {
@@ -220,6 +250,7 @@ impl Filling {
         let mut known = self.lock();
         known.instance = Some(instance);
         known.sessions = sessions.into_iter().map(|s| (s.id.clone(), s)).collect();
+        known.compared.clear();
         known.unreadable.clear();
         Ok(())
     }
@@ -244,8 +275,8 @@ impl Filling {
                 return Ok(None);
             }
         };
-        let live_end = behind.live_end;
-        match blocking_storage(move || next_update(&view, live_end, from)).await {
+        let (live_end, window) = (behind.live_end, self.bounds.window);
+        match blocking_storage(move || next_update(&view, live_end, from, window)).await {
             Ok(update) => Ok(Some(update)),
             Err(error) => {
                 self.give_up(id, &error).await;
@@ -263,7 +294,7 @@ impl Filling {
     }
 
     async fn write(&self, batch: &mut Batch) -> Result<(), IndexError> {
-        let Batch { updates, .. } = std::mem::take(batch);
+        let Batch { updates, live, .. } = std::mem::take(batch);
         if updates.is_empty() {
             return Ok(());
         }
@@ -271,6 +302,7 @@ impl Filling {
         let index = Arc::clone(&self.index);
         blocking(move || index.update(&updates)).await?;
         let mut known = self.lock();
+        known.compared.extend(live);
         for session in sessions {
             known.unreadable.remove(&session.id);
             known.sessions.insert(session.id.clone(), session);
@@ -286,6 +318,8 @@ impl Filling {
 #[derive(Default)]
 struct Batch {
     updates: Vec<SessionUpdate>,
+    /// Whose updates were read from logs of live sessions.
+    live: Vec<SessionId>,
     bytes: usize,
 }
 
@@ -302,6 +336,7 @@ fn next_update(
     view: &LogView,
     live_end: Option<SessionLogOffset>,
     from: Option<IndexedSession>,
+    window: usize,
 ) -> Result<(SessionUpdate, bool), StorageError> {
     let identity = CheckpointIdentity::of(view.header(), view.inherited());
     let end = live_end.unwrap_or(view.stored_end()).min(view.stored_end());
@@ -313,7 +348,7 @@ fn next_update(
     {
         start = known.through;
     }
-    let stop = start.advance(WINDOW).min(end);
+    let stop = start.advance(window).min(end);
     let mut types: Vec<&EventType> = SEARCHABLE.iter().collect();
     types.sort();
     let (documents, shadowed) = documents(&view.events_of_within(&types, start..stop)?);
@@ -363,7 +398,12 @@ fn documents(events: &[SharedEvent]) -> (Vec<Document>, Vec<std::ops::RangeInclu
         if is_title {
             documents.retain(|document| document.event_type != EventType::SessionTitle);
         }
-        let Some(text) = text_of(event) else { continue };
+        let text = match text_of(event) {
+            Some(text) => text,
+            // It takes the place of the one before all the same, which may be indexed already.
+            None if is_title => String::new(),
+            None => continue,
+        };
         documents.push(Document {
             seq: event.seq(),
             event_type: event.event_type().clone(),

@@ -74,7 +74,8 @@ pub struct SessionUpdate {
     /// Whether everything indexed of this id so far goes first.
     pub from_scratch: bool,
     /// New documents, by seq. A document of type `session/title` takes the place of the session's
-    /// earlier title; there is at most one in an update, the newest.
+    /// earlier title; there is at most one in an update, the newest. One without text leaves the
+    /// session without a title.
     pub documents: Vec<Document>,
     /// Seqs whose documents, where they are current, become shadowed: applied to earlier documents
     /// only, not to those of this update.
