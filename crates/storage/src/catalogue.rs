@@ -100,6 +100,20 @@ impl Catalogue {
         }
     }
 
+    /// The same without one session: its log is looked at anew the next time.
+    pub(crate) fn without(&self, id: &SessionId) -> Self {
+        let mut rest = self.clone();
+        if let Some(parent) = rest
+            .entries
+            .remove(id)
+            .and_then(|e| e.header.parent_session)
+            && let Some(siblings) = rest.children.get_mut(&parent)
+        {
+            siblings.retain(|sibling| sibling != id);
+        }
+        rest
+    }
+
     /// Whether both list the same files.
     pub(crate) fn same_logs(&self, other: &Self) -> bool {
         let file = |entry: &CatalogueEntry| (entry.revision.0.device, entry.revision.0.inode);

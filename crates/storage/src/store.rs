@@ -165,6 +165,9 @@ impl Store {
         blocking(move || {
             let entry = inner.find(&id)?;
             let view = LogView::open(inner.disk.as_ref(), &entry.path, entry.compression)?;
+            if (view.header(), view.inherited()) != (&entry.header, entry.inherited) {
+                inner.forget(&id);
+            }
             if view.header().id == id {
                 Ok(view)
             } else {
@@ -286,6 +289,17 @@ impl Inner {
             .lock()
             .unwrap_or_else(PoisonError::into_inner) = Arc::clone(&fresh);
         Ok(fresh)
+    }
+
+    /// Forgets what was known of a log that turned out to be another one. A file is known by its
+    /// inode, which says nothing when it was overwritten in place, or when the file that took its
+    /// place got the same.
+    fn forget(&self, id: &SessionId) {
+        let mut known = self
+            .catalogue
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        *known = Arc::new(known.without(id));
     }
 
     /// A known entry costs one `stat`; an unknown or vanished one a look into each project folder.

@@ -243,6 +243,51 @@ async fn the_catalogue_of_an_earlier_process_is_used_and_a_damaged_one_changes_n
 }
 
 #[tokio::test]
+async fn a_log_that_was_overwritten_in_place_is_known_for_what_it_is_once_it_was_read() {
+    let home = tempfile::tempdir().unwrap();
+    let start = || {
+        let options = StoreOptions {
+            catalogue_file: Some(home.path().join("catalogue.bin")),
+            compression: Compression::None,
+            ..StoreOptions::new(home.path().join("sessions"))
+        };
+        Store::start(Arc::new(RealDisk), options).unwrap()
+    };
+    let store = start();
+    let mut first = header("child");
+    first.parent_session = Some(SessionId::new("old").unwrap());
+    let id = first.id.clone();
+    let writer = store.create(first, SessionLogOffset::ZERO).await.unwrap();
+    writer.append(vec![prompt(0, "hi")]).unwrap();
+    writer.close().await.unwrap();
+    let path = store
+        .catalogue()
+        .await
+        .unwrap()
+        .get(&id)
+        .unwrap()
+        .path
+        .clone();
+    let text = std::fs::read_to_string(&path).unwrap();
+    // The same inode and the same length: nothing but the header says so.
+    let other = text.replace("\"parentSession\":\"old\"", "\"parentSession\":\"new\"");
+    assert_ne!(text, other);
+    std::fs::write(&path, other).unwrap();
+    store.view(&id).await.unwrap();
+    let (old, new) = (
+        SessionId::new("old").unwrap(),
+        SessionId::new("new").unwrap(),
+    );
+    for store in [store, start()] {
+        let catalogue = store.catalogue().await.unwrap();
+        let header = &catalogue.get(&id).unwrap().header;
+        assert_eq!(header.parent_session.as_ref(), Some(&new));
+        assert_eq!(catalogue.children(&new).count(), 1);
+        assert_eq!(catalogue.children(&old).count(), 0);
+    }
+}
+
+#[tokio::test]
 async fn a_log_that_was_let_go_can_be_opened_at_once() {
     let home = tempfile::tempdir_in(crate::scratch()).unwrap();
     let store = store(home.path(), Compression::Zstd);

@@ -451,3 +451,20 @@ async fn a_log_that_cannot_be_read_is_left_until_it_changes_and_hides_no_other()
     house.fill().await;
     house.assert_filled().await;
 }
+
+#[tokio::test]
+async fn a_log_that_is_overwritten_by_one_made_at_another_time_is_filled_once() {
+    let mut house = House::new(WINDOW, BATCH_BYTES);
+    house.step(Step::Grow("a", vec![Line::Said("one")])).await;
+    house.step(Step::Fill).await;
+    let path = house.store.find(&id("a")).await.unwrap().path;
+    let text = std::fs::read_to_string(&path).unwrap();
+    let other = text.replace(r#""createdAt":1700"#, r#""createdAt":1800"#);
+    std::fs::write(&path, other.replace("one", "two")).unwrap();
+    house.fill().await;
+    let held = house.shelf.documents(&id("a"));
+    assert_eq!(held[0].text, "two");
+    let entry = house.store.catalogue().await.unwrap();
+    let entry = entry.get(&id("a")).unwrap();
+    assert_eq!(entry.header.created_at.epoch_millis(), 1800);
+}
