@@ -105,10 +105,16 @@ impl EventFilter {
     }
 }
 
-/// Lower case, with every run of white space as one blank.
+/// Without cases, with every run of white space as one blank.
+///
+/// Each character by itself: the lower case of a text spells a sigma by what stands around it, and
+/// what is looked for may end where the text goes on. By way of the upper case, which is one where
+/// there are several lower ones.
 fn folded(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
-    words.join(" ").to_lowercase()
+    let upper = words.join(" ");
+    let upper = upper.chars().flat_map(char::to_uppercase);
+    upper.flat_map(char::to_lowercase).collect()
 }
 
 fn in_order<T: PartialOrd>(

@@ -1,3 +1,8 @@
+mod cancelling;
+mod events;
+mod gated_disk;
+mod lineage;
+
 use std::ops::{Range, RangeInclusive};
 use std::sync::Mutex;
 
@@ -5,7 +10,7 @@ use orrery_projection::units::Title;
 use orrery_projection::{Registration, Snapshot, UnitState};
 use orrery_session::{Event, EventType, Json, SessionSeq, SessionSeqCursor, Timestamp};
 use orrery_storage::StoreOptions;
-use orrery_storage::disk::RealDisk;
+use orrery_storage::disk::{Disk, RealDisk};
 
 use super::events::MAX_WINDOW;
 use super::filter::{Availability, EventFilter};
@@ -136,9 +141,13 @@ struct House {
 
 impl House {
     fn new() -> Self {
+        Self::on(Arc::new(RealDisk))
+    }
+
+    fn on(disk: Arc<dyn Disk>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let options = StoreOptions::new(folder.path());
-        let store = Store::start(Arc::new(RealDisk), options).unwrap();
+        let store = Store::start(disk, options).unwrap();
         let registry = Arc::new(Registry::default());
         let title = registry.register(Title).unwrap();
         let awake = Arc::new(Awakes::default());
@@ -277,205 +286,6 @@ async fn clauses_all_hold_values_are_alternatives_and_no_value_lets_nothing_pass
 }
 
 #[tokio::test]
-async fn events_are_told_apart_by_where_they_stand_and_filtered_by_what_they_say() {
-    let house = House::new();
-    house.cold(header("log", 1), replaced()).await;
-    let records = house.corpus.list_events(&id("log"), &house.open).await;
-    let standings: Vec<Standing> = records.unwrap().iter().map(|r| r.standing).collect();
-    let expected = [
-        Standing::Shadowed,
-        Standing::LogOnly,
-        Standing::Shadowed,
-        Standing::Current,
-        Standing::Current,
-    ];
-    assert_eq!(standings, expected);
-    let time = Timestamp::saturating;
-    let text = |text: &str| EventFilter::Text(text.to_owned());
-    let cases: [(Vec<EventFilter>, &[u64]); 7] = [
-        (vec![EventFilter::Seq(seq(1)..=seq(3))], &[1, 2, 3]),
-        (vec![EventFilter::Time(time(104)..=time(900))], &[4]),
-        (vec![EventFilter::Type(vec![])], &[]),
-        (vec![EventFilter::Type(vec![EventType::SessionTitle])], &[1]),
-        (
-            vec![EventFilter::Standing(vec![Standing::Shadowed])],
-            &[0, 2],
-        ),
-        (vec![text(" erste\tFRAGE ")], &[0]),
-        (
-            vec![EventFilter::Standing(vec![Standing::Current]), text("o")],
-            &[3],
-        ),
-    ];
-    for (filters, expected) in cases {
-        assert_eq!(house.passing(&filters).await, expected, "{filters:?}");
-    }
-    for wrong in [
-        text(" \t "),
-        EventFilter::Seq(RangeInclusive::new(seq(3), seq(2))),
-        EventFilter::Time(RangeInclusive::new(time(3), time(2))),
-    ] {
-        let log = id("nobody");
-        let error = house
-            .corpus
-            .filter_events(&log, &[wrong], &house.open)
-            .await;
-        let code = error.unwrap_err().code();
-        assert_eq!(
-            code, "SESSION_QUERY_INVALID_FILTER",
-            "before anything is read"
-        );
-    }
-}
-
-#[tokio::test]
-async fn the_surface_is_what_the_model_sees_at_a_moment_that_is_named() {
-    let house = House::new();
-    house.cold(header("log", 1), replaced()).await;
-    house.live(header("empty", 1), Vec::new(), "");
-    let surface = house
-        .corpus
-        .read_surface(&id("log"), &house.open)
-        .await
-        .unwrap();
-    let seqs: Vec<u64> = surface
-        .events
-        .iter()
-        .map(|event| event.seq().get())
-        .collect();
-    assert_eq!((seqs, surface.captured_through.get()), (vec![3, 4], 4));
-    let empty = house
-        .corpus
-        .read_surface(&id("empty"), &house.open)
-        .await
-        .unwrap();
-    assert_eq!(empty.captured_through, SessionSeqCursor::new(-1).unwrap());
-}
-
-#[tokio::test]
-async fn a_window_ends_where_the_log_does_and_no_further_than_allowed() {
-    let house = House::new();
-    house.cold(header("log", 1), replaced()).await;
-    let log = id("log");
-    let read = async |at: u64, around| {
-        let window = house
-            .corpus
-            .read_event(&log, seq(at), around, &house.open)
-            .await;
-        window.map(|window| {
-            let seqs = window.events.iter().map(|event| event.seq().get());
-            (window.target.seq().get(), seqs.collect::<Vec<_>>())
-        })
-    };
-    assert_eq!(read(2, (0, 0)).await.unwrap(), (2, vec![2]));
-    assert_eq!(read(1, (50, 2)).await.unwrap(), (1, vec![0, 1, 2, 3]));
-    assert_eq!(read(4, (1, 50)).await.unwrap(), (4, vec![3, 4]));
-    let missing = read(5, (50, 0)).await.unwrap_err();
-    assert_eq!(missing.code(), "SESSION_QUERY_EVENT_NOT_FOUND");
-    let wide = read(0, (0, MAX_WINDOW + 1)).await.unwrap_err();
-    assert_eq!(wide.code(), "SESSION_QUERY_INVALID_WINDOW");
-}
-
-#[tokio::test]
-async fn an_event_is_traced_to_what_replaced_it_and_what_it_was_made_of() {
-    let house = House::new();
-    house.cold(header("log", 1), replaced()).await;
-    let trace = async |at: u64| {
-        let log = id("log");
-        house.corpus.trace_event(&log, seq(at), &house.open).await
-    };
-    let numbers = |seqs: &[SessionSeq]| seqs.iter().map(|seq| seq.get()).collect::<Vec<_>>();
-    let old = trace(0).await.unwrap();
-    assert_eq!(old.replaced_by, Some(seq(3)));
-    assert_eq!(numbers(&old.replacement_chain), [3]);
-    assert_eq!(
-        (numbers(&old.derived), old.target.standing),
-        (vec![3], Standing::Shadowed)
-    );
-    let new = trace(3).await.unwrap();
-    assert_eq!(
-        (numbers(&new.replaced), numbers(&new.sources)),
-        (vec![0, 2], vec![0, 2])
-    );
-    assert_eq!((new.replaced_by, new.derived.len()), (None, 0));
-    let missing = trace(99).await.unwrap_err();
-    assert_eq!(missing.code(), "SESSION_QUERY_EVENT_NOT_FOUND");
-}
-
-#[tokio::test]
-async fn relatives_are_told_outwards_and_in_order_and_a_missing_parent_is_named() {
-    let house = House::new();
-    for (name, parent, made) in [
-        ("top", "gone", 1),
-        ("mid", "top", 2),
-        ("y", "mid", 5),
-        ("x", "mid", 5),
-        ("elder", "mid", 4),
-        ("grandchild", "elder", 9),
-    ] {
-        let header = below(parent, header(name, made));
-        house.live(header, Vec::new(), "");
-    }
-    let trace = house
-        .corpus
-        .trace_session(&id("mid"), &house.open)
-        .await
-        .unwrap();
-    let names: Vec<String> = trace
-        .ancestors
-        .iter()
-        .map(|r| r.header.id.to_string())
-        .collect();
-    assert_eq!(
-        (names, trace.unresolved_parent),
-        (vec!["top".to_owned()], Some(id("gone")))
-    );
-    let below: Vec<String> = trace
-        .descendants
-        .iter()
-        .map(|d| format!("{} {}", d.depth, d.record.header.id))
-        .collect();
-    assert_eq!(below, ["1 elder", "2 grandchild", "1 x", "1 y"]);
-    let nobody = house.corpus.trace_session(&id("nobody"), &house.open).await;
-    assert_eq!(
-        nobody.unwrap_err().code(),
-        "SESSION_QUERY_SESSION_NOT_FOUND"
-    );
-}
-
-#[tokio::test]
-async fn a_circle_of_parents_is_refused() {
-    let house = House::new();
-    house.live(below("b", header("a", 1)), Vec::new(), "");
-    house.live(below("a", header("b", 1)), Vec::new(), "");
-    house.live(below("a", header("outside", 1)), Vec::new(), "");
-    for name in ["a", "outside"] {
-        let error = house.corpus.trace_session(&id(name), &house.open).await;
-        assert_eq!(error.unwrap_err().code(), "SESSION_QUERY_INVALID_LINEAGE");
-    }
-}
-
-#[test]
-fn a_chain_of_a_hundred_thousand_is_walked_from_either_end() {
-    let mut records = BTreeMap::new();
-    for number in 0..100_000_u32 {
-        let mut header = header(&format!("s{number}"), 1);
-        header.parent_session = number.checked_sub(1).map(|above| id(&format!("s{above}")));
-        let record = SessionRecord {
-            header,
-            inherited: SessionLogOffset::ZERO,
-            live: false,
-            persisted: true,
-        };
-        records.insert(record.header.id.clone(), record);
-    }
-    let top = lineage::trace(&records, &id("s0")).unwrap();
-    assert_eq!(top.descendants.last().unwrap().depth, 99_999);
-    let bottom = lineage::trace(&records, &id("s99999")).unwrap();
-    assert_eq!(bottom.ancestors.len(), 99_999);
-}
-
-#[tokio::test]
 async fn titles_come_in_the_order_asked_each_once_and_a_bad_log_hides_no_other() {
     let house = House::new();
     house.cold(header("one", 1), titled("The one")).await;
@@ -606,25 +416,102 @@ async fn a_root_that_cannot_be_read_is_told_as_such_and_hides_no_live_session() 
 }
 
 #[tokio::test]
-async fn an_event_that_claims_a_place_it_may_not_have_is_told_as_such() {
+async fn a_lease_of_a_live_session_ends_where_it_ended() {
     let house = House::new();
-    let title = r#"{"title":"t","messageSeqs":[],"source":{"kind":"user"}}"#;
-    let text = format!(
-        r#"{{"type":"session/title","seq":0,"time":1,"data":{title},"surfaceOp":"append"}}"#
+    let all = replaced();
+    house.live(header("log", 1), all[..2].to_vec(), "then");
+    let (log, open) = (id("log"), &house.open);
+    let lease = house.corpus.observe(&log, Projections::All, open).await;
+    let lease = lease.unwrap();
+    house.awake.0.lock().unwrap().clear();
+    house.live(header("log", 1), all.clone(), "now");
+    let later = house.corpus.observe(&log, Projections::All, open).await;
+    assert_eq!(
+        (lease.cursor().get(), later.unwrap().cursor().get()),
+        (1, 4)
     );
-    let folder = house.store.root().join("--project--/odd");
-    std::fs::create_dir_all(&folder).unwrap();
-    let header = r#"{"type":"session","version":0,"id":"odd","createdAt":1,"cwd":"/project","delegationDepth":0}"#;
-    let whole = r#"{"type":"turn/start","seq":1,"time":1,"data":{"turn":1}}"#;
-    let log = format!("{header}\n{text}\n{whole}\n");
-    std::fs::write(folder.join("session.jsonl"), log).unwrap();
-    let (odd, open) = (id("odd"), &house.open);
-    let corpus = &house.corpus;
-    let errors = [
-        corpus.list_events(&odd, open).await.unwrap_err(),
-        corpus.trace_event(&odd, seq(0), open).await.unwrap_err(),
+    let whole = SessionLogOffset::ZERO..SessionLogOffset::of_len(all.len());
+    assert_eq!(lease.events(whole).await.unwrap().len(), 2);
+    let title = lease.projections().unwrap().values["title"].text();
+    assert_eq!(title, "\"then\"");
+}
+
+#[tokio::test]
+async fn an_interrupted_turn_is_closed_for_the_reader_and_stays_open_on_disk() {
+    let house = House::new();
+    let (started, message) = (r#"{"turn":1}"#, said("hello", "a"));
+    let turn = events(&[
+        ("turn/start", started, ""),
+        ("user/message", &message, APPEND),
+    ]);
+    house.cold(header("log", 1), turn).await;
+    let log = id("log");
+    let path = house.store.find(&log).await.unwrap().path;
+    let before = std::fs::read(&path).unwrap();
+    let whole = house.corpus.read_session(&log, &house.open).await.unwrap();
+    let last = whole.events.last().unwrap();
+    assert_eq!(*last.event_type(), EventType::TurnEnd);
+    assert!(whole.events.len() > 2);
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+    assert_eq!(house.store.read(&log).await.unwrap().events.len(), 2);
+}
+
+#[test]
+fn every_failure_has_its_code() {
+    let (id, why) = (id("s"), || "why".to_owned());
+    let storage = orrery_storage::StorageError::Closed;
+    let field = "seq";
+    let (max, asked) = (1, 2);
+    let codes = [
+        (QueryError::Aborted, "ABORTED"),
+        (QueryError::NotFound { id: id.clone() }, "SESSION_NOT_FOUND"),
+        (
+            QueryError::Corrupt {
+                id: id.clone(),
+                why: why(),
+            },
+            "CORRUPT_SESSION",
+        ),
+        (
+            QueryError::SourceConflict {
+                id: id.clone(),
+                why: why(),
+            },
+            "SOURCE_CONFLICT",
+        ),
+        (QueryError::Storage(storage), "PERSISTENCE_FAILED"),
+        (
+            QueryError::EventNotFound {
+                id: id.clone(),
+                seq: seq(1),
+            },
+            "EVENT_NOT_FOUND",
+        ),
+        (
+            QueryError::InvalidSurface {
+                id: id.clone(),
+                why: why(),
+            },
+            "INVALID_SURFACE",
+        ),
+        (QueryError::InvalidLineage { id }, "INVALID_LINEAGE"),
+        (QueryError::InvalidWindow { max, asked }, "INVALID_WINDOW"),
+        (
+            QueryError::InvalidFilter { field, why: why() },
+            "INVALID_FILTER",
+        ),
+        (QueryError::InvalidQuery { why: "why" }, "INVALID_QUERY"),
+        (QueryError::InvalidLimit { max }, "INVALID_LIMIT"),
+        (QueryError::InvalidCursor, "INVALID_CURSOR"),
+        (QueryError::StaleCursor, "STALE_CURSOR"),
+        (QueryError::SearchDisabled { why: why() }, "SEARCH_DISABLED"),
+        (
+            QueryError::Index(crate::search::IndexError(why())),
+            "INDEX_FAILED",
+        ),
+        (QueryError::InvalidConfig { why: why() }, "INVALID_CONFIG"),
     ];
-    for error in errors {
-        assert_eq!(error.code(), "SESSION_QUERY_INVALID_SURFACE", "{error}");
+    for (error, code) in codes {
+        assert_eq!(error.code(), format!("SESSION_QUERY_{code}"), "{error}");
     }
 }
