@@ -2,7 +2,7 @@
 //! is that session's, and never ahead of its log.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -19,8 +19,12 @@ use serde_json::{Value, json};
 use crate::logs::{self, DATABASE};
 use crate::{TestHost, session};
 
+/// How long something may take that happens in the background.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 /// A home whose sessions are all cold: one of two turns with a title of a person, its fork, a blank
-/// one, and one that died while it asked and had another message waiting.
+/// one, one that died while it asked and had another message waiting, and one that is long enough
+/// for an index beside it.
 async fn lived_in(dead: &Path) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     let host = TestHost::start(folder.path(), "").await;
@@ -49,6 +53,9 @@ async fn lived_in(dead: &Path) -> Vec<String> {
     let cancel = json!({"sessionId": ids[2]});
     host.client.ok("session/cancel", cancel).await;
     host.stop().await;
+    let long = logs::long("long", 80);
+    logs::put(dead, &long);
+    ids.push(long.id);
     ids
 }
 
@@ -67,22 +74,48 @@ async fn answers(host: &TestHost, ids: &[String]) -> Value {
     })
 }
 
+/// What searches find, once nothing is left to be indexed.
+async fn found(host: &TestHost) -> Value {
+    let begin = Instant::now();
+    let mut found = Vec::new();
+    for query in ["hello", "greetings", "waits", "turn79", "blank"] {
+        let request = json!({"query": query});
+        let mut page = host.client.ok("session/search", request.clone()).await;
+        while page["indexing"] == true {
+            assert!(begin.elapsed() < PATIENCE, "{page}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            page = host.client.ok("session/search", request.clone()).await;
+        }
+        found.push(page);
+    }
+    json!(found)
+}
+
 fn halve(path: &Path) {
     let file = fs::File::options().write(true).open(path).unwrap();
     file.set_len(file.metadata().unwrap().len() / 2).unwrap();
 }
 
-fn indexes(data: &Path) {
-    for log in logs::all(data.parent().unwrap()) {
-        logs::remove(log.parent().unwrap(), ["session.index"]);
-    }
+/// The files that storage derives, as far as they are there.
+fn derived(data: &Path) -> Vec<PathBuf> {
+    let logs = logs::all(data.parent().unwrap()).into_iter();
+    let indexes = logs.map(|log| log.with_file_name("session.index"));
+    let all = indexes.chain([data.join("catalogue.bin")]);
+    all.filter(|file| file.exists()).collect()
+}
+
+/// Flips bits everywhere, so that lengths and most of the content stay.
+fn flip(path: &Path) {
+    let mut bytes = fs::read(path).unwrap();
+    bytes.iter_mut().step_by(97).for_each(|byte| *byte ^= 0x10);
+    fs::write(path, bytes).unwrap();
 }
 
 /// What is done, and the doing of it.
 type Damage = (&'static str, fn(&Path));
 
 /// What may happen to the derived files below a data folder.
-const DAMAGES: [Damage; 9] = [
+const DAMAGES: [Damage; 13] = [
     ("nothing", |_| {}),
     ("the database is deleted", |data| {
         logs::remove(data, DATABASE);
@@ -103,14 +136,31 @@ const DAMAGES: [Damage; 9] = [
         fs::write(data.join("fresh"), "no database".repeat(2000)).unwrap();
         fs::rename(data.join("fresh"), data.join("index.sqlite")).unwrap();
     }),
+    ("bits of the database are flipped", |data| {
+        flip(&data.join("index.sqlite"));
+    }),
+    ("what storage derives is garbage", |data| {
+        let garbage = "garbage".repeat(300);
+        derived(data)
+            .iter()
+            .for_each(|file| fs::write(file, &garbage).unwrap());
+    }),
+    ("what storage derives is cut", |data| {
+        derived(data).iter().for_each(|file| halve(file));
+    }),
+    ("bits of what storage derives are flipped", |data| {
+        derived(data).iter().for_each(|file| flip(file));
+    }),
     ("what storage derives is deleted", |data| {
-        logs::remove(data, ["catalogue.bin"]);
-        indexes(data);
+        derived(data)
+            .iter()
+            .for_each(|file| fs::remove_file(file).unwrap());
     }),
     ("everything derived is deleted", |data| {
         logs::remove(data, DATABASE);
-        logs::remove(data, ["catalogue.bin"]);
-        indexes(data);
+        derived(data)
+            .iter()
+            .for_each(|file| fs::remove_file(file).unwrap());
     }),
 ];
 
@@ -121,11 +171,20 @@ async fn no_answer_depends_on_a_derived_file() {
     let data = home.path().join("data");
     let host = TestHost::start(home.path(), "").await;
     let expected = answers(&host, &ids).await;
-    assert_eq!(expected["list"]["items"].as_array().unwrap().len(), 4);
+    assert_eq!(expected["list"]["items"].as_array().unwrap().len(), 5);
     assert_eq!(expected["list"]["diagnostics"], json!([]));
     let queue = &expected["control"]["value"]["queues"][&ids[2]];
     assert_eq!(queue["items"][0]["rpcId"], "r2", "{expected}");
+    let searched = found(&host).await;
+    let hits = searched.as_array().unwrap().iter();
+    let hits: Vec<usize> = hits
+        .map(|page| page["items"].as_array().unwrap().len())
+        .collect();
+    // Of two sessions the talk, of one and its fork the title; nobody said that they are blank.
+    assert_eq!(hits, [2, 2, 0, 1, 0], "{searched}");
     host.stop().await;
+    let both = derived(&data).len();
+    assert_eq!(both, 2, "the catalogue, and the index of the long log");
     for (name, damage) in DAMAGES {
         damage(&data);
         let host = TestHost::start(home.path(), "").await;
@@ -133,10 +192,20 @@ async fn no_answer_depends_on_a_derived_file() {
         assert_eq!(got, expected, "{name}, then a start");
         let again = answers(&host, &ids).await;
         assert_eq!(again, expected, "{name}, then a start, asked again");
+        assert_eq!(
+            found(&host).await,
+            searched,
+            "{name}, then a start, searched"
+        );
         damage(&data);
         logs::touch(home.path());
         let got = answers(&host, &ids).await;
         assert_eq!(got, expected, "{name}, while it is open");
+        assert_eq!(
+            found(&host).await,
+            searched,
+            "{name}, while it is open, searched"
+        );
         host.stop().await;
     }
 }
@@ -268,10 +337,7 @@ async fn kept(home: &Path, id: &SessionId, good: impl Fn(&CheckpointRecord) -> b
         if record_of(home, id).is_some_and(|record| good(&record)) {
             return;
         }
-        assert!(
-            begin.elapsed() < Duration::from_secs(20),
-            "it was never kept"
-        );
+        assert!(begin.elapsed() < PATIENCE, "it was never kept");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
@@ -346,10 +412,7 @@ async fn what_is_kept_of_a_session_goes_with_it() {
     fs::remove_dir_all(log.parent().unwrap()).unwrap();
     let begin = Instant::now();
     while record_of(home.path(), &gone).is_some() {
-        assert!(
-            begin.elapsed() < Duration::from_secs(20),
-            "it is still kept"
-        );
+        assert!(begin.elapsed() < PATIENCE, "it is still kept");
         host.client.ok("session/list", json!({})).await;
         tokio::time::sleep(Duration::from_millis(20)).await;
     }

@@ -4,10 +4,35 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use orrery_testkit::log_writer::Fixture;
+use orrery_testkit::dice::Dice;
+use orrery_testkit::log_layout::Container;
+use orrery_testkit::log_writer::{Fixture, LogWriter};
 
 /// What lies below the data folder and can be made again.
 pub(crate) const DATABASE: [&str; 3] = ["index.sqlite", "index.sqlite-wal", "index.sqlite-shm"];
+
+/// A log whose text no compression makes small, so that it has an index beside it: turns that each
+/// name themselves, with a title in the first.
+pub(crate) fn long(name: &str, turns: u64) -> Fixture {
+    let mut dice = Dice::new(turns);
+    let mut writer = LogWriter::new(name, Container::Zstd, r#","delegationDepth":0"#);
+    for turn in 0..turns {
+        writer.event("turn/start", &format!(r#"{{"turn":{turn}}}"#));
+        writer.prompt(&format!("turn{turn}"));
+        if turn == 0 {
+            let title = r#"{"title":"A long one","messageSeqs":[],"source":{"kind":"user"}}"#;
+            writer.event("session/title", title);
+        }
+        let noise: Vec<String> = (0..1_000)
+            .map(|_| format!("{:016x}", dice.roll()))
+            .collect();
+        writer.answer(turn, &noise.join(" "), &[], false);
+        let end = format!(r#"{{"turn":{turn},"reason":{{"kind":"completed"}}}}"#);
+        writer.event("turn/end", &end);
+        writer.end_frame();
+    }
+    writer.finish()
+}
 
 /// All logs below a home, in order.
 pub(crate) fn all(home: &Path) -> Vec<PathBuf> {

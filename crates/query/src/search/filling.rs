@@ -47,12 +47,18 @@ struct Behind {
 pub struct Backlog {
     behind: Vec<Behind>,
     gone: Vec<SessionId>,
+    instance: String,
 }
 
 impl Backlog {
     /// How many sessions there are to read.
     pub fn len(&self) -> usize {
         self.behind.len()
+    }
+
+    /// Which file of the index this was found out of: of another one it says nothing.
+    pub fn instance(&self) -> &str {
+        &self.instance
     }
 
     /// Whether the index answers for everything.
@@ -117,13 +123,16 @@ impl Filling {
     /// # Errors
     /// When the index cannot be read.
     pub async fn live_backlog(&self) -> Result<Backlog, IndexError> {
-        self.look().await?;
+        let instance = self.look().await?;
         let live = self.live.all();
         let mut known = self.lock();
         known
             .compared
             .retain(|id| live.iter().any(|log| log.header().id == *id));
-        let mut backlog = Backlog::default();
+        let mut backlog = Backlog {
+            instance,
+            ..Backlog::default()
+        };
         for log in live {
             let (id, saved) = (&log.header().id, log.saved());
             let current = known
@@ -237,22 +246,25 @@ impl Filling {
         self.lock().instance = None;
     }
 
-    /// Reads what the index holds, once, and again when another file lies there.
-    async fn look(&self) -> Result<(), IndexError> {
+    /// Reads what the index holds, once, and again when another file lies there. Says which.
+    ///
+    /// # Errors
+    /// When the index cannot be read.
+    pub async fn look(&self) -> Result<String, IndexError> {
         let index = Arc::clone(&self.index);
         let generation = blocking(move || index.generation()).await?;
         let instance = instance_of(&generation);
         if self.lock().instance.as_ref() == Some(&instance) {
-            return Ok(());
+            return Ok(instance);
         }
         let index = Arc::clone(&self.index);
         let sessions = blocking(move || index.sessions()).await?;
         let mut known = self.lock();
-        known.instance = Some(instance);
+        known.instance = Some(instance.clone());
         known.sessions = sessions.into_iter().map(|s| (s.id.clone(), s)).collect();
         known.compared.clear();
         known.unreadable.clear();
-        Ok(())
+        Ok(instance)
     }
 
     fn known_of(&self, id: &SessionId) -> Option<IndexedSession> {

@@ -100,8 +100,17 @@ struct Cursor {
 pub struct Searcher {
     store: Store,
     filling: Filling,
-    /// When the logs on disk were last looked at, and how many were behind.
-    looked: Arc<Mutex<Option<(Instant, usize)>>>,
+    looked: Arc<Mutex<Option<Looked>>>,
+}
+
+/// What the last look at the logs on disk found.
+#[derive(Debug, Clone)]
+struct Looked {
+    at: Instant,
+    /// How many logs were behind.
+    behind: usize,
+    /// Behind which file of the index: another one may lack everything.
+    instance: String,
 }
 
 impl Searcher {
@@ -122,15 +131,18 @@ impl Searcher {
     pub async fn catch_up(&self, mut go_on: impl FnMut(usize) -> bool) -> Result<(), QueryError> {
         for attempt in 0.. {
             let backlog = self.filling.backlog().await?;
-            self.note(backlog.len()).await;
+            let instance = backlog.instance().to_owned();
+            self.note(backlog.len(), &instance).await;
             match self.filling.work_off(backlog, &mut go_on).await {
-                Ok(()) => break,
+                Ok(()) => {
+                    self.note(0, &instance).await;
+                    break;
+                }
                 // The file may have been deleted under our hands: a new one is fed from the start.
                 Err(_) if attempt == 0 => self.filling.forget(),
                 Err(error) => return Err(error.into()),
             }
         }
-        self.note(0).await;
         Ok(())
     }
 
@@ -139,24 +151,30 @@ impl Searcher {
         self.looked
             .lock()
             .await
-            .is_none_or(|(_, behind)| behind > 0)
+            .as_ref()
+            .is_none_or(|looked| looked.behind > 0)
     }
 
-    async fn note(&self, behind: usize) {
-        *self.looked.lock().await = Some((Instant::now(), behind));
+    async fn note(&self, behind: usize, instance: &str) {
+        *self.looked.lock().await = Some(Looked {
+            at: Instant::now(),
+            behind,
+            instance: instance.to_owned(),
+        });
     }
 
     /// Brings in what is cheap to bring in; says whether more is missing.
     async fn refresh(&self) -> Result<bool, QueryError> {
-        let known = *self.looked.lock().await;
-        let backlog = match known {
+        let instance = self.filling.look().await?;
+        let known = self.looked.lock().await.clone();
+        let backlog = match known.filter(|looked| looked.instance == instance) {
             // Somebody is at it, and is not waited for: what is there answers, and says so.
-            Some((_, behind)) if behind > SMALL_BACKLOG => return Ok(true),
+            Some(looked) if looked.behind > SMALL_BACKLOG => return Ok(true),
             // Somebody just was: only what live sessions said since is looked at.
-            Some((at, _)) if at.elapsed() < FRESH => self.filling.live_backlog().await?,
+            Some(looked) if looked.at.elapsed() < FRESH => self.filling.live_backlog().await?,
             _ => {
                 let backlog = self.filling.backlog().await?;
-                self.note(backlog.len()).await;
+                self.note(backlog.len(), backlog.instance()).await;
                 backlog
             }
         };
@@ -165,12 +183,10 @@ impl Searcher {
         }
         self.filling.work_off(backlog, |_| true).await?;
         let mut looked = self.looked.lock().await;
-        if let Some((_, behind)) = looked.as_mut()
-            && *behind <= SMALL_BACKLOG
-        {
-            *behind = 0;
+        if let Some(looked) = looked.as_mut().filter(|l| l.behind <= SMALL_BACKLOG) {
+            looked.behind = 0;
         }
-        Ok(looked.is_none_or(|(_, behind)| behind > 0))
+        Ok(looked.as_ref().is_none_or(|looked| looked.behind > 0))
     }
 
     /// The best hits.
