@@ -5,11 +5,13 @@
     reason = "helpers of tests, which the lint configuration does not see as such"
 )]
 
+mod answers;
 mod checkpoints;
 mod client;
 mod crash;
 mod documents;
 mod gateway;
+mod kills;
 mod logs;
 mod models;
 mod samples;

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use orrery_host::home::Home;
 use orrery_testkit::log_layout::Container;
 use orrery_testkit::log_writer::{Fixture, LogWriter};
 use serde_json::{Value, json};
@@ -43,6 +44,11 @@ fn sessions(found: &Value) -> Vec<String> {
         .collect();
     ids.sort();
     ids
+}
+
+/// Writes on in a log as another program would, without a new file.
+fn overwrite(home: &Path, log: &Fixture) {
+    fs::write(logs::find(home, &log.id), &log.bytes).unwrap();
 }
 
 /// Searches until exactly these sessions are found.
@@ -306,5 +312,183 @@ async fn a_message_that_was_replaced_is_no_hit() {
     let found = finds(&host, "pears", &["session-one"]).await;
     assert_eq!(found["items"][0]["match"]["seq"], seq);
     finds(&host, "apples", &[]).await;
+    host.stop().await;
+}
+
+#[tokio::test]
+async fn what_others_do_to_logs_is_noticed_while_the_host_runs() {
+    let home = tempfile::tempdir().unwrap();
+    let first = [("first", "apples")];
+    let both = [("first", "apples"), ("second", "bananas")];
+    for name in ["grows", "shrinks", "turns", "goes"] {
+        let said = if name == "shrinks" { &both[..] } else { &first };
+        logs::put(home.path(), &log(name, said));
+    }
+    let host = TestHost::start(home.path(), "").await;
+    finds(&host, "bananas", &["session-shrinks"]).await;
+
+    overwrite(home.path(), &log("grows", &both));
+    overwrite(home.path(), &log("shrinks", &first));
+    // As long as before, with other words.
+    logs::put(home.path(), &log("turns", &[("other", "pears")]));
+    let gone = logs::find(home.path(), "session-goes");
+    fs::remove_dir_all(gone.parent().unwrap()).unwrap();
+    finds(&host, "bananas", &["session-grows"]).await;
+    finds(&host, "apples", &["session-grows", "session-shrinks"]).await;
+    finds(&host, "pears", &["session-turns"]).await;
+
+    logs::put(home.path(), &log("goes", &[("again", "quinces")]));
+    finds(&host, "quinces", &["session-goes"]).await;
+    host.stop().await;
+}
+
+#[tokio::test]
+async fn a_log_that_was_replaced_before_its_session_came_to_life_is_found_as_it_is() {
+    let home = tempfile::tempdir().unwrap();
+    let project = home.path().join("p");
+    let config = "[session]\ncompression = \"none\"\n";
+    let host = TestHost::start(home.path(), config).await;
+    let id = session(&host, &project).await;
+    let mut socket = host.client.socket().await;
+    socket.follow("f", &id).await;
+    host.client.prompt(&id, "r1", "hello apples").await;
+    socket.turn("f").await;
+    finds(&host, "apples", &[&id]).await;
+    drop(socket);
+    host.stop().await;
+    // As many events that were written at another time, in a file of its own: one word is another.
+    let path = logs::find(home.path(), &id);
+    let text = fs::read_to_string(&path).unwrap();
+    let fresh = path.with_file_name("fresh");
+    let other = text
+        .replace("apples", "cherry")
+        .replace("\"time\":17", "\"time\":16");
+    fs::write(&fresh, other).unwrap();
+    fs::rename(fresh, path).unwrap();
+    let host = TestHost::start(home.path(), config).await;
+    let title = json!({"sessionId": id, "title": "Awake"});
+    host.client.ok("session/rename", title).await;
+    finds(&host, "cherry", &[&id]).await;
+    finds(&host, "apples", &[]).await;
+    finds(&host, "awake", &[&id]).await;
+    host.stop().await;
+}
+
+/// Puts sessions away, of a home that no Host runs on.
+fn archive(home: &Path, ids: &[String]) {
+    let path = Home::at(home).host_file();
+    let mut state: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    state["archived"] = json!(ids);
+    fs::write(&path, state.to_string()).unwrap();
+}
+
+#[tokio::test]
+async fn what_a_list_does_not_show_is_not_found() {
+    let home = tempfile::tempdir().unwrap();
+    for name in ["kept", "archived"] {
+        logs::put(home.path(), &log(name, &[("common", "word")]));
+    }
+    let mut homeless = LogWriter::homeless("homeless", Container::Zstd);
+    homeless.prompt("common");
+    logs::put(home.path(), &homeless.finish());
+    let damaged = log("damaged", &[("common", "word")]);
+    let path = logs::put(home.path(), &damaged);
+    fs::write(path, &damaged.bytes[..damaged.bytes.len() / 8]).unwrap();
+    let host = TestHost::start(home.path(), "").await;
+    finds(&host, "common", &["session-archived", "session-kept"]).await;
+    host.stop().await;
+    archive(home.path(), &["session-archived".to_owned()]);
+    let host = TestHost::start(home.path(), "").await;
+    let found = finds(&host, "common", &["session-kept"]).await;
+    assert_eq!(found["hasMore"], false);
+    host.stop().await;
+}
+
+#[tokio::test]
+async fn what_is_hidden_takes_nobodys_place_on_the_page() {
+    let home = tempfile::tempdir().unwrap();
+    let mut archived = Vec::new();
+    for number in 0..60 {
+        let name = format!("n{number:02}");
+        // What is put away matches best.
+        let hidden = number % 3 != 0;
+        let answer = if hidden {
+            "common common common"
+        } else {
+            "word"
+        };
+        logs::put(home.path(), &log(&name, &[("common", answer)]));
+        if hidden {
+            archived.push(format!("session-{name}"));
+        }
+    }
+    TestHost::start(home.path(), "").await.stop().await;
+    archive(home.path(), &archived);
+    let host = TestHost::start(home.path(), "").await;
+    let expected: Vec<String> = (0..60)
+        .step_by(3)
+        .map(|n| format!("session-n{n:02}"))
+        .collect();
+    let expected: Vec<&str> = expected.iter().map(String::as_str).collect();
+    let found = finds(&host, "common", &expected).await;
+    assert_eq!(found["hasMore"], false, "exactly twenty");
+    host.stop().await;
+}
+
+#[tokio::test]
+async fn highlights_count_utf_16_units_wherever_the_snippet_is_cut() {
+    let home = tempfile::tempdir().unwrap();
+    let clef = "\u{1d11e} ".repeat(300);
+    for (name, text) in [
+        ("start", format!("\u{1f600}needle {clef}")),
+        ("middle", format!("{clef}\u{1f600}needle\u{1f600} {clef}")),
+        ("end", format!("{clef}\u{1f600}\u{1f600} needle")),
+    ] {
+        logs::put(home.path(), &log(name, &[(&text, "nothing")]));
+    }
+    let host = TestHost::start(home.path(), "").await;
+    let all = ["session-end", "session-middle", "session-start"];
+    let found = finds(&host, "needle", &all).await;
+    for hit in found["items"].as_array().unwrap() {
+        let snippet = hit["snippet"].as_str().unwrap();
+        let length = snippet.chars().count();
+        assert!(
+            length <= 242,
+            "{length} code points, marks of cuts included"
+        );
+        let one = json!({"items": [hit]});
+        assert_eq!(marked(&one), ["needle"], "{hit}");
+    }
+    host.stop().await;
+}
+
+#[tokio::test]
+async fn a_message_that_is_replaced_later_is_found_until_then() {
+    let home = tempfile::tempdir().unwrap();
+    let mut writer = LogWriter::new("one", Container::Zstd, r#","delegationDepth":0"#);
+    writer.event("turn/start", r#"{"turn":1}"#);
+    let taken = writer.prompt("apples and pears");
+    let next = writer.prompt("more pears");
+    let before = {
+        let mut open = LogWriter::new("one", Container::Zstd, r#","delegationDepth":0"#);
+        open.event("turn/start", r#"{"turn":1}"#);
+        open.prompt("apples and pears");
+        open.prompt("more pears");
+        open.finish()
+    };
+    logs::put(home.path(), &before);
+    let host = TestHost::start(home.path(), "").await;
+    finds(&host, "apples", &["session-one"]).await;
+    writer.end_frame();
+    let seq = writer.next();
+    let line = format!(
+        r#"{{"type":"user/message","seq":{seq},"time":9000,"data":{{"role":"user","content":[{{"type":"text","text":"a summary of pears"}}],"source":{{"kind":"user"}},"id":"sum"}},"sourceEventSeqs":[{taken},{next}],"surfaceOp":{{"op":"replace","start":{taken},"end":{next}}}}}"#
+    );
+    writer.line(&line, std::slice::from_ref(&line));
+    writer.event("turn/end", r#"{"turn":1,"reason":{"kind":"completed"}}"#);
+    overwrite(home.path(), &writer.finish());
+    finds(&host, "apples", &[]).await;
+    let found = finds(&host, "pears", &["session-one"]).await;
+    assert_eq!(found["items"][0]["match"]["seq"], seq);
     host.stop().await;
 }
