@@ -12,14 +12,15 @@ use rusqlite::{Row, params};
 
 use crate::Catalog;
 
-const PUT: &str = "INSERT INTO checkpoints (session, identity, revision, rows, checksum) \
-    VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (session) DO UPDATE SET identity = excluded.identity, \
-    revision = excluded.revision, rows = excluded.rows, checksum = excluded.checksum";
+const PUT: &str = "INSERT INTO checkpoints (session, identity, revision, anchor, rows, checksum) \
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (session) DO UPDATE SET \
+    identity = excluded.identity, revision = excluded.revision, anchor = excluded.anchor, \
+    rows = excluded.rows, checksum = excluded.checksum";
 
 impl CheckpointStore for Catalog {
     fn load(&self, id: &SessionId) -> Result<Option<CheckpointRecord>, CheckpointError> {
         let loaded = self.connections.read_again(|connection| {
-            let sql = "SELECT session, identity, revision, rows, checksum FROM checkpoints \
+            let sql = "SELECT session, identity, revision, anchor, rows, checksum FROM checkpoints \
                 WHERE session = ?1";
             let mut statement = connection.prepare_cached(sql)?;
             let mut rows = statement.query([id.as_str()])?;
@@ -30,7 +31,7 @@ impl CheckpointStore for Catalog {
 
     fn load_all(&self) -> Result<BTreeMap<SessionId, CheckpointRecord>, CheckpointError> {
         let loaded = self.connections.read_again(|connection| {
-            let sql = "SELECT session, identity, revision, rows, checksum FROM checkpoints";
+            let sql = "SELECT session, identity, revision, anchor, rows, checksum FROM checkpoints";
             let mut statement = connection.prepare_cached(sql)?;
             let mut rows = statement.query([])?;
             let mut records = BTreeMap::new();
@@ -57,6 +58,7 @@ impl CheckpointStore for Catalog {
                         id.as_str(),
                         line.identity,
                         line.revision,
+                        line.anchor,
                         line.rows,
                         checksum
                     ])?;
@@ -87,6 +89,7 @@ impl CheckpointStore for Catalog {
 struct Line {
     identity: String,
     revision: Option<String>,
+    anchor: Option<u32>,
     rows: String,
 }
 
@@ -96,6 +99,7 @@ impl Line {
         Ok(Self {
             identity: serde_json::to_string(&record.identity).map_err(text)?,
             revision: record.revision.clone(),
+            anchor: record.anchor,
             rows: serde_json::to_string(&record.rows).map_err(text)?,
         })
     }
@@ -103,10 +107,12 @@ impl Line {
     fn checksum(&self, session: &str) -> u32 {
         let mut hasher = crc32fast::Hasher::new();
         let revision = self.revision.as_deref();
+        let anchor = self.anchor.map(|anchor| anchor.to_string());
         for field in [
             Some(session),
             Some(&self.identity),
             revision,
+            anchor.as_deref(),
             Some(&self.rows),
         ] {
             // Lengths keep apart what would read the same in a row.
@@ -128,15 +134,17 @@ fn record(row: &Row<'_>) -> Option<(SessionId, CheckpointRecord)> {
             ValueRef::Null => None,
             other => Some(other.as_str().ok()?.to_owned()),
         },
-        rows: text(3)?.to_owned(),
+        anchor: row.get(3).ok()?,
+        rows: text(4)?.to_owned(),
     };
-    let checksum = row.get_ref(4).ok()?.as_i64().ok()?;
+    let checksum = row.get_ref(5).ok()?.as_i64().ok()?;
     if checksum != i64::from(line.checksum(id)) {
         return None;
     }
     let record = CheckpointRecord {
         identity: serde_json::from_str(&line.identity).ok()?,
         revision: line.revision,
+        anchor: line.anchor,
         rows: serde_json::from_str(&line.rows).ok()?,
     };
     Some((SessionId::new(id).ok()?, record))

@@ -19,7 +19,7 @@ use crate::occurrences;
 /// Says in the file's header whose it is: "Orry".
 const APPLICATION_ID: i32 = 0x4f72_7279;
 /// The version of the tables. Another one means that the file is made anew.
-const SCHEMA_VERSION: i32 = 1;
+const SCHEMA_VERSION: i32 = 2;
 /// The tables.
 const SCHEMA: &str = include_str!("schema.sql");
 /// The tables that are checked at every start. The index itself is not: reading all of it would cost

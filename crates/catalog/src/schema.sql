@@ -13,6 +13,7 @@ CREATE TABLE checkpoints (
     session TEXT PRIMARY KEY,
     identity TEXT NOT NULL,
     revision TEXT,
+    anchor INTEGER,
     rows TEXT NOT NULL,
     checksum INTEGER NOT NULL
 ) STRICT;

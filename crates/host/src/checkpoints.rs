@@ -11,8 +11,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use orrery_agent::checkpoints::{CheckpointKeeper, Kept, Trigger};
 use orrery_projection::checkpoint::{CheckpointRecord, CheckpointStore};
-use orrery_session::{SessionId, SessionLogOffset};
+use orrery_query::anchor::anchor;
+use orrery_session::SessionId;
 use orrery_storage::Store;
+use orrery_storage::store::blocking;
 use tokio_util::task::TaskTracker;
 
 /// Takes checkpoints over and writes them down.
@@ -102,20 +104,18 @@ impl Checkpoints {
             log.flush().await?;
         }
         let mut record = kept.record;
-        if kept.trigger == Trigger::Detach {
-            record.revision = self.revision(&kept.id, &record).await;
+        let closed = kept.trigger == Trigger::Detach;
+        // A log that cannot be looked at is looked at again by whoever lists it: a record that names
+        // no place in it is not built upon.
+        if let Ok(view) = self.inner.logs.view(&kept.id).await {
+            let reach = record.reach();
+            let stands = view.stored_end() == reach && view.end() == view.stored_end();
+            record.revision = (closed && stands).then(|| view.revision().to_string());
+            if reach <= view.stored_end() {
+                record.anchor = blocking(move || anchor(&view, reach)).await.ok();
+            }
         }
         Ok((kept.id, record))
-    }
-
-    /// The state of a closed log, if the record stands at its very end.
-    async fn revision(&self, id: &SessionId, record: &CheckpointRecord) -> Option<String> {
-        let end = record.rows.values().map(|row| row.seq.offset()).max();
-        // A log that cannot be looked at is looked at again by whoever lists it.
-        let view = self.inner.logs.view(id).await.ok()?;
-        let stands = view.stored_end() == end.unwrap_or(SessionLogOffset::ZERO)
-            && view.end() == view.stored_end();
-        stands.then(|| view.revision().to_string())
     }
 
     fn said(&self, names: &str, outcome: Result<Result<(), String>, tokio::task::JoinError>) {

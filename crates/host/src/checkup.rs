@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use orrery_projection::checkpoint::{Checkpoint, CheckpointIdentity, CheckpointRecord};
 use orrery_projection::{Cells, RegisterError, Registration, Registry};
+use orrery_query::anchor::anchor_of;
 use orrery_session::{SessionHeader, SessionLogOffset, SharedEvent};
 use serde_json::Value;
 
@@ -40,6 +41,12 @@ impl Checkup {
         events: &[SharedEvent],
     ) -> Option<String> {
         if record.identity != CheckpointIdentity::of(header, inherited) {
+            return None;
+        }
+        let before = events.get(..record.reach().index());
+        if let (Some(before), Some(anchor)) = (before, record.anchor)
+            && anchor != anchor_of(before)
+        {
             return None;
         }
         let versions = self.registry.state_versions();

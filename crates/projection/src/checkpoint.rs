@@ -65,8 +65,20 @@ pub struct CheckpointRecord {
     /// The state of the file at whose end the rows stand, as text. While the file is still in that
     /// state the rows are its newest. `None` of a live session.
     pub revision: Option<String>,
+    /// The checksum of the last events before [`CheckpointRecord::reach`], which tells a log that
+    /// grew since from another one that took its place. `None` where nobody looked: the rows then
+    /// count at `revision` alone.
+    pub anchor: Option<u32>,
     /// The rows.
     pub rows: Checkpoint,
+}
+
+impl CheckpointRecord {
+    /// The boundary behind the last event that any row has seen.
+    pub fn reach(&self) -> SessionLogOffset {
+        let ends = self.rows.values().map(|row| row.seq.offset());
+        ends.max().unwrap_or(SessionLogOffset::ZERO)
+    }
 }
 
 /// Why a record cannot be read or written. Whoever meets this goes on without it.

@@ -2,11 +2,13 @@
 //! what the wanted units listen to (decisions D3, D10, `subagent.md` 1.6 and 2.5).
 
 use orrery_projection::cells::restore::Tail;
-use orrery_projection::checkpoint::{Checkpoint, CheckpointIdentity, CheckpointRecord};
+use orrery_projection::checkpoint::{Checkpoint, CheckpointRecord};
 use orrery_projection::units::{ListMetadata, ListMetadataState};
 use orrery_projection::{Cells, Registry, Unit};
 use orrery_session::{SessionLogOffset, SharedEvent};
 use orrery_storage::{LogView, StorageError};
+
+use crate::anchor::is_of;
 
 /// Which projections are folded of a cold log.
 #[derive(Debug, Clone, Copy)]
@@ -42,9 +44,11 @@ pub struct Folded {
     pub cells: Cells,
     /// At the end of what lies on disk: what may be kept. `None` where a state is no JSON.
     pub stored: Option<Checkpoint>,
+    /// Whether the record was of this log: only then may its other rows be kept beside these.
+    pub built_upon: bool,
 }
 
-/// Folds the wanted projections of a log. A record of another log, or one that cannot be used, costs
+/// Folds the wanted projections of a log. A record of another log (see [`is_of`]), or one that cannot be used, costs
 /// the reading that it would have saved.
 ///
 /// # Errors
@@ -75,11 +79,9 @@ pub fn fold(
         .copied()
         .filter(|key| !settled.contains(key))
         .collect();
-    let identity = CheckpointIdentity::of(view.header(), view.inherited());
-    let mut rows = record
-        .filter(|record| record.identity == identity)
-        .map(|record| record.rows.clone())
-        .unwrap_or_default();
+    let record = record.filter(|record| is_of(record, view));
+    let built_upon = record.is_some();
+    let mut rows = record.map(|record| record.rows.clone()).unwrap_or_default();
     // What the index says needs no row.
     rows.retain(|key, _| read.contains(&key.as_str()));
     let stored_end = view.stored_end();
@@ -127,15 +129,21 @@ pub fn fold(
     let stored = cells.checkpoint().ok();
     cells.feed(&closers.unwrap_or_default());
     cells.advance_to(view.end());
-    Ok(Folded { cells, stored })
+    Ok(Folded {
+        cells,
+        stored,
+        built_upon,
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
+    use crate::anchor::anchor;
+    use orrery_projection::checkpoint::CheckpointIdentity;
     use orrery_projection::units::{SessionStats, Title, Todos, TokenUsage};
-    use orrery_session::{Event, SessionHeader, SessionId, SharedEvent, Timestamp};
+    use orrery_session::{Event, Json, SessionHeader, SessionId, SharedEvent, Timestamp};
     use orrery_storage::disk::RealDisk;
     use orrery_storage::{Store, StoreOptions};
     use proptest::prelude::*;
@@ -223,6 +231,7 @@ mod tests {
             let record = CheckpointRecord {
                 identity: CheckpointIdentity::of(&header, SessionLogOffset::ZERO),
                 revision: None,
+                anchor: None,
                 rows: whole.checkpoint().unwrap(),
             };
             whole.feed(&events[cut..]);
@@ -239,7 +248,15 @@ mod tests {
                 writer.close().await.unwrap();
                 store.view(&header.id).await.unwrap()
             });
-            for record in [None, Some(&record)] {
+            let anchored = CheckpointRecord {
+                anchor: Some(anchor(&view, record.reach()).unwrap()),
+                ..record.clone()
+            };
+            let mut foreign = anchored.clone();
+            foreign.anchor = foreign.anchor.map(|anchor| !anchor);
+            foreign.rows.values_mut().for_each(|row| row.val = Json::from_text("7").unwrap());
+            prop_assert!(is_of(&anchored, &view) && !is_of(&record, &view));
+            for record in [None, Some(&record), Some(&anchored), Some(&foreign)] {
                 let folded = fold(&registry, &Wanted::only(&keys), &view, record).unwrap();
                 let selective = folded.cells.snapshot_of(&keys);
                 prop_assert_eq!(&selective.values, &whole.snapshot_of(&keys).values);

@@ -7,6 +7,7 @@
 //! Start reading at [`fold`], then [`observe`] and [`page`]; [`corpus`] asks about all sessions at
 //! once, and [`search`] about their words.
 
+pub mod anchor;
 pub mod corpus;
 pub mod error;
 pub mod fold;

@@ -35,6 +35,7 @@ impl Actor {
             record: CheckpointRecord {
                 identity: CheckpointIdentity::of(log.header(), log.inherited_event_count()),
                 revision: None,
+                anchor: None,
                 rows,
             },
             trigger,

@@ -40,6 +40,7 @@ pub(crate) fn record(created: i64, value: &str) -> CheckpointRecord {
     CheckpointRecord {
         identity: identity(created),
         revision: (created > 0).then(|| format!("r{created}")),
+        anchor: (created > 1).then_some(u32::MAX - 1),
         rows: Checkpoint::from([("title".to_owned(), row.clone()), ("todos".to_owned(), row)]),
     }
 }

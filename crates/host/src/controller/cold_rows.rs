@@ -16,6 +16,7 @@ use orrery_projection::cells::restore::Tail;
 use orrery_projection::checkpoint::{Checkpoint, CheckpointIdentity, CheckpointRecord};
 use orrery_projection::units::{ListMetadata, ListMetadataState};
 use orrery_projection::{Cells, Registry, Snapshot, Unit};
+use orrery_query::anchor::anchor;
 use orrery_query::fold;
 use orrery_session::{SessionHeader, SessionId, SessionLogOffset, Timestamp};
 use orrery_storage::{Catalogue, CatalogueEntry, Revision, StorageError};
@@ -368,20 +369,26 @@ impl Controller {
         let folding = tokio::task::spawn_blocking(move || {
             let folded = fold(&registry, &WANTED, &view, record.as_ref())?;
             let identity = CheckpointIdentity::of(view.header(), view.inherited());
+            // The revision is enough for a log that rests. One that was seen in another state goes
+            // on moving, and the next look builds upon this one.
+            let moves = record.as_ref().is_some_and(|r| r.identity == identity);
             let mut rows = record
-                .filter(|record| record.identity == identity)
+                .filter(|_| folded.built_upon)
                 .map(|record| record.rows)
                 .unwrap_or_default();
-            let end = view.stored_end().cursor();
-            rows.retain(|_, row| row.seq <= end);
             let whole = view.end() == view.stored_end();
             let kept = folded.stored.map(|stored| {
                 rows.extend(stored);
-                CheckpointRecord {
+                let mut kept = CheckpointRecord {
                     identity,
                     revision: whole.then(|| view.revision().to_string()),
+                    anchor: None,
                     rows,
+                };
+                if moves || !whole {
+                    kept.anchor = anchor(&view, kept.reach()).ok();
                 }
+                kept
             });
             Ok((view.revision(), folded.cells, kept))
         });

@@ -6,16 +6,19 @@ use std::sync::Arc;
 
 use orrery_host::checkup::Checkup;
 use orrery_host::home::Home;
+use orrery_query::anchor::anchor_of;
 use orrery_session::SessionId;
 use orrery_storage::disk::RealDisk;
 use orrery_storage::{Store, StoreOptions};
 use orrery_testkit::folders::copy_folder;
-use serde_json::json;
+use orrery_testkit::log_layout::Container;
+use orrery_testkit::log_writer::{Fixture, LogWriter};
+use serde_json::{Value, json};
 
 use crate::answers::{answers, found};
 use crate::checkpoints::record_of;
 use crate::logs::DATABASE;
-use crate::{TestHost, session};
+use crate::{TestHost, logs, session};
 
 /// Copies a home as it is while its Host writes: the database first, so that a record of the copy
 /// cannot have seen more than the copy's log unless it had seen more than the disk.
@@ -81,6 +84,9 @@ async fn after_a_kill_at_any_moment_nothing_is_kept_that_the_log_does_not_say() 
         if let Some(record) = record_of(copy.path(), &id) {
             let complaint = checkup.complaint(&record, &log.header, log.inherited, &log.events);
             assert_eq!(complaint, None);
+            // What names no place in the log, or a wrong one, would never be built upon.
+            let seen = log.events.get(..record.reach().index()).unwrap();
+            assert_eq!(record.anchor, Some(anchor_of(seen)));
             kept += record.rows.len();
         }
         let bare = tempfile::tempdir().unwrap();
@@ -150,5 +156,48 @@ async fn a_database_of_yesterday_is_caught_up_and_one_of_tomorrow_is_not_believe
             host.stop().await;
         }
         assert_eq!(told[0], told[1]);
+    }
+}
+
+/// A log with one turn of its own behind a beginning that all have, and more turns behind it.
+fn of_another_day(title: &str, more: u64) -> Fixture {
+    let mut writer = LogWriter::new("one", Container::Zstd, r#","delegationDepth":0"#);
+    writer.event("turn/start", r#"{"turn":0}"#);
+    writer.prompt("hello");
+    let data = format!(r#"{{"title":"{title}","messageSeqs":[],"source":{{"kind":"user"}}}}"#);
+    writer.event("session/title", &data);
+    for turn in 0..=more {
+        let end = format!(r#"{{"turn":{turn},"reason":{{"kind":"completed"}}}}"#);
+        writer.event("turn/end", &end);
+        writer.end_frame();
+        if turn < more {
+            writer.event("turn/start", &format!(r#"{{"turn":{}}}"#, turn + 1));
+            writer.prompt("more");
+        }
+    }
+    writer.finish()
+}
+
+#[tokio::test]
+async fn what_is_kept_of_a_log_is_not_believed_of_one_that_took_its_place() {
+    // A backup that was put back and written on: the header is the same, what follows is not.
+    let (lost, restored) = (of_another_day("Apples", 0), of_another_day("Bananas", 3));
+    let further = of_another_day("Bananas", 6);
+    let ids = [lost.id.clone()];
+    let home = tempfile::tempdir().unwrap();
+    let mut before = Value::Null;
+    for log in [&lost, &restored, &further, &lost] {
+        let bare = tempfile::tempdir().unwrap();
+        for home in [home.path(), bare.path()] {
+            logs::put(home, log);
+        }
+        let host = TestHost::start(bare.path(), "").await;
+        let expected = (answers(&host, &ids).await, found(&host).await);
+        host.stop().await;
+        assert_ne!(expected.0, before);
+        let host = TestHost::start(home.path(), "").await;
+        assert_eq!((answers(&host, &ids).await, found(&host).await), expected);
+        host.stop().await;
+        before = expected.0;
     }
 }

@@ -18,10 +18,9 @@ use super::index::{
     Document, Generation, IndexError, IndexedSession, SearchIndex, SessionUpdate, Standing,
 };
 use super::text::{SEARCHABLE, shadowed_by, text_of};
+use crate::anchor::anchor;
 use crate::live::LiveSessions;
 
-/// How many events tell whether a log is still the one that was indexed.
-const ANCHORED: usize = 16;
 /// How many events of a log are looked at for one update: bounds what is held in memory.
 const WINDOW: usize = 4_000;
 /// How much text is gathered before it is written, in bytes.
@@ -380,17 +379,6 @@ fn next_update(
         shadowed,
     };
     Ok((update, more))
-}
-
-/// The checksum of the last events before a boundary: more than one, since the last is mostly the
-/// end of a turn, and those are much alike.
-fn anchor(view: &LogView, boundary: SessionLogOffset) -> Result<u32, StorageError> {
-    let first = boundary.index().saturating_sub(ANCHORED);
-    let mut checksum = crc32fast::Hasher::new();
-    for event in view.events(SessionLogOffset::of_len(first)..boundary)? {
-        checksum.update(event.json());
-    }
-    Ok(checksum.finalize())
 }
 
 /// The documents of some events, and what these take off the surface among the events before.

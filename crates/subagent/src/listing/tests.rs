@@ -208,6 +208,7 @@ impl House {
         let record = CheckpointRecord {
             identity: CheckpointIdentity::of(header, cut),
             revision: None,
+            anchor: None,
             rows: BTreeMap::from([("subagent".to_owned(), row)]),
         };
         self.kept.put(&[(header.id.clone(), record)]).unwrap();
