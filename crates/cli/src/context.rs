@@ -1,9 +1,10 @@
 //! What most commands begin with: the folders, the configuration, diagnostics.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use orrery_host::config::Config;
+use orrery_host::config::{Config, ModelRef};
 use orrery_host::home::Home;
+use orrery_host::{Host, HostError, HostOptions};
 use tracing_subscriber::EnvFilter;
 
 use crate::report::Failure;
@@ -46,6 +47,16 @@ impl Context {
         drop(subscriber.try_init());
         Ok(())
     }
+}
+
+/// A Host in this process, for one command; it listens nowhere. `model` is for new sessions.
+pub(crate) fn host(home: Home, config: Config, model: Option<ModelRef>) -> Result<Host, HostError> {
+    Host::start(HostOptions {
+        home,
+        config,
+        default_cwd: PathBuf::from("/"),
+        model,
+    })
 }
 
 /// The folders of this call.

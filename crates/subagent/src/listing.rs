@@ -158,9 +158,8 @@ impl Lister {
         let services = &self.services;
         let registry = services.projections.as_deref();
         let registry = registry.ok_or(ListError::ProjectionsUnavailable)?;
-        if services.sessions.is_none() {
-            return Err(ListError::SessionStoreUnavailable);
-        }
+        let sessions = services.sessions.as_deref();
+        let sessions = sessions.ok_or(ListError::SessionStoreUnavailable)?;
         if signal.is_cancelled() {
             return Err(ListError::Cancelled);
         }
@@ -169,6 +168,7 @@ impl Lister {
         self.counters.lists.fetch_add(1, Ordering::Relaxed);
         Ok(Ladder {
             registry,
+            sessions,
             corpus,
             checkpoints: services.checkpoints.as_ref(),
             cold_reads: services.cold_reads,

@@ -164,3 +164,16 @@ async fn filters_count_before_hits_are_ranked_and_cut_off() {
     asked.types = Some(vec![EventType::AssistantMessage]);
     assert!(house.ask(&asked).await.unwrap().items.is_empty());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_a_message_that_is_very_long_the_beginning_is_searched() {
+    let house = House::new().await;
+    let filler = "界 ".repeat(700_000);
+    let text = format!("damsons at first {filler} medlars at last");
+    put(&house.store, "long", vec![said(0, 9, &text)]).await;
+    house.searcher.catch_up(|_| true).await.unwrap();
+    let found = house.ask(&request("damsons")).await.unwrap();
+    assert_eq!(sessions(&found), ["long"]);
+    let found = house.ask(&request("medlars")).await.unwrap();
+    assert_eq!(found.items, Vec::new());
+}

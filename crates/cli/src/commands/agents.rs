@@ -2,19 +2,16 @@
 //!
 //! Asks the Host that runs here, which knows who is at work; without one, what lies on disk answers.
 
-use std::path::PathBuf;
-
 use orrery_api::content::SubagentMode;
 use orrery_api::operations::SubagentList;
 use orrery_api::subagent::{
     SubagentActivity, SubagentDiagnosticReason, SubagentEntry, SubagentListRequest, SubagentScope,
 };
-use orrery_host::{Host, HostOptions};
 use orrery_session::SessionId;
 
 use super::sessions;
 use crate::args::Agents;
-use crate::context::Context;
+use crate::context::{self, Context};
 use crate::output;
 use crate::report::Failure;
 use crate::running::Running;
@@ -26,12 +23,7 @@ pub(super) async fn agents(context: Context, asked: &Agents) -> Result<(), Failu
     context.prepare()?;
     let running = Running::find(&context.home).await;
     let home = context.home.clone();
-    let host = Host::start(HostOptions {
-        home: context.home,
-        config: context.config,
-        default_cwd: PathBuf::from("/"),
-        model: None,
-    })?;
+    let host = context::host(context.home, context.config, None)?;
     let listed = async {
         let parent_session_id = match sessions::find(host.controller(), &asked.session).await {
             Ok(id) => id,

@@ -6,14 +6,13 @@
 mod asking;
 
 use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use orrery_api::content::{Address, DeliveryMode, PromptContentPart};
 use orrery_api::history::{FollowItem, FollowRequest};
 use orrery_api::model::SelectModelRequest;
 use orrery_api::session::{CancelRequest, CreateRequest, PromptRequest};
 use orrery_host::controller::{Controller, FollowFeed};
-use orrery_host::{Host, HostOptions};
 use orrery_session::payload::{ApprovalAsked, AssistantMessage, TurnEnd, TurnEndReason, TurnStart};
 use orrery_session::{Event, EventType, LlmFailure, Message, SessionId, Source, Usage};
 use serde::Serialize;
@@ -21,7 +20,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use self::asking::Asking;
 use crate::args;
-use crate::context::Context;
+use crate::context::{self, Context};
 use crate::output;
 use crate::report::{Exit, Failure};
 use crate::transcript::{Piece, piece};
@@ -52,12 +51,7 @@ pub(super) async fn run(mut context: Context, run: args::Run) -> Result<(), Fail
     // must not make it the choice of every later session.
     let model = run.model.clone().filter(|_| run.session.is_none());
     context.prepare()?;
-    let host = Host::start(HostOptions {
-        home: context.home,
-        config: context.config,
-        default_cwd: PathBuf::from("/"),
-        model,
-    })?;
+    let host = context::host(context.home, context.config, model)?;
     let task = Task {
         controller: host.controller(),
         run: &run,

@@ -3,18 +3,15 @@
 //! Reads through a Host in this process. Looking never wakes a session and takes no lock, so it
 //! does not matter whether another Host runs.
 
-use std::path::PathBuf;
-
 use orrery_api::content::Address;
 use orrery_api::history::{FollowItem, FollowRequest, HistoryRecord, PageRequest, PageResponse};
 use orrery_api::session::{ListRequest, SearchHit, SearchRequest, SessionSummary};
 use orrery_host::controller::Controller;
-use orrery_host::{Host, HostOptions};
 use orrery_session::{Event, SessionId, SessionSeq, SessionSeqCursor};
 use serde::Deserialize;
 
 use crate::args::{List, Search, Sessions, Show};
-use crate::context::Context;
+use crate::context::{self, Context};
 use crate::output;
 use crate::progress::Progress;
 use crate::report::Failure;
@@ -31,12 +28,7 @@ const TITLE_WIDTH: usize = 60;
 
 pub(super) async fn sessions(context: Context, sessions: Sessions) -> Result<(), Failure> {
     context.prepare()?;
-    let host = Host::start(HostOptions {
-        home: context.home,
-        config: context.config,
-        default_cwd: PathBuf::from("/"),
-        model: None,
-    })?;
+    let host = context::host(context.home, context.config, None)?;
     let done = match sessions {
         Sessions::List(asked) => list(host.controller(), &asked).await,
         Sessions::Search(asked) => search(host.controller(), &asked).await,

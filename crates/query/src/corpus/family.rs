@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Corpus, still_wanted};
 use crate::error::QueryError;
-use crate::live::LiveLog;
+use crate::live::{LiveLog, LiveSessions};
 
 /// A session whose parent asks for it.
 #[derive(Debug, Clone)]
@@ -103,14 +103,18 @@ impl Family {
 }
 
 impl Corpus {
-    /// Who descends from whom, now.
+    /// Who descends from whom, now; `sessions` says who is live.
     ///
     /// # Errors
     /// `PERSISTENCE_FAILED` when the sessions root cannot be read, `ABORTED`.
-    pub async fn family(&self, signal: &CancellationToken) -> Result<Family, QueryError> {
+    pub async fn family(
+        &self,
+        sessions: &dyn LiveSessions,
+        signal: &CancellationToken,
+    ) -> Result<Family, QueryError> {
         still_wanted(signal)?;
         let catalogue = self.store.catalogue().await.map_err(QueryError::Storage)?;
         still_wanted(signal)?;
-        Ok(Family::new(catalogue, self.live.all()))
+        Ok(Family::new(catalogue, sessions.all()))
     }
 }

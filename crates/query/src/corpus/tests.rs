@@ -393,7 +393,10 @@ async fn a_question_that_was_taken_back_starts_nothing() {
             .unwrap_err(),
         corpus.trace_session(&log, &gone).await.unwrap_err(),
         corpus.trace_event(&log, seq(0), &gone).await.unwrap_err(),
-        corpus.family(&gone).await.unwrap_err(),
+        corpus
+            .family(house.awake.as_ref(), &gone)
+            .await
+            .unwrap_err(),
     ];
     for error in codes {
         assert_eq!(error.code(), "SESSION_QUERY_ABORTED");

@@ -23,6 +23,9 @@ use crate::live::LiveSessions;
 
 /// How many events of a log are looked at for one update: bounds what is held in memory.
 const WINDOW: usize = 4_000;
+/// How much of one event's text is searched, in bytes: enough for a book. A message of forty
+/// megabytes would take ten times that while its words are counted.
+const INDEXED_BYTES: usize = 1024 * 1024;
 /// How much text is gathered before it is written, in bytes.
 const BATCH_BYTES: usize = 4 * 1024 * 1024;
 
@@ -399,7 +402,13 @@ fn documents(events: &[SharedEvent]) -> (Vec<Document>, Vec<std::ops::RangeInclu
             documents.retain(|document| document.event_type != EventType::SessionTitle);
         }
         let text = match text_of(event) {
-            Some(text) => text,
+            Some(mut text) => {
+                if text.len() > INDEXED_BYTES {
+                    text.truncate(text.floor_char_boundary(INDEXED_BYTES));
+                    text.shrink_to_fit();
+                }
+                text
+            }
             // It takes the place of the one before all the same, which may be indexed already.
             None if is_title => String::new(),
             None => continue,

@@ -10,7 +10,7 @@ use orrery_projection::checkpoint::{CheckpointIdentity, CheckpointStore};
 use orrery_projection::{Registry, Snapshot, Unit as _};
 use orrery_query::corpus::Projections;
 use orrery_query::corpus::family::{Family, Member};
-use orrery_query::{Corpus, LiveLog, QueryError};
+use orrery_query::{Corpus, LiveLog, LiveSessions, QueryError};
 use orrery_session::{SessionHeader, SessionId, SessionLogOffset};
 use tokio_util::sync::CancellationToken;
 
@@ -23,6 +23,7 @@ const KEY: &str = "subagent";
 #[derive(Debug)]
 pub(super) struct Ladder<'a> {
     pub(super) registry: &'a Registry,
+    pub(super) sessions: &'a dyn LiveSessions,
     pub(super) corpus: &'a Corpus,
     pub(super) checkpoints: Option<&'a Arc<dyn CheckpointStore>>,
     pub(super) cold_reads: NonZeroUsize,
@@ -33,7 +34,7 @@ pub(super) struct Ladder<'a> {
 impl Ladder<'_> {
     /// One look at all sessions, for the whole list.
     pub(super) async fn family(&self) -> Result<Family, ListError> {
-        let family = self.corpus.family(self.signal).await;
+        let family = self.corpus.family(self.sessions, self.signal).await;
         self.wanted()?;
         family.map_err(ListError::Enumeration)
     }

@@ -28,26 +28,22 @@ impl Kept {
             );
             return None;
         }
-        let records = match Catalog::open(&path).map(|catalog| catalog.load_all()) {
-            Ok(Ok(records)) => records,
-            Ok(Err(error)) => {
-                findings.problem("kept", error.to_string());
-                return None;
-            }
+        let read = || -> Result<Self, Box<dyn std::error::Error>> {
+            Ok(Self {
+                records: Catalog::open(&path)?.load_all()?,
+                checkup: Checkup::new()?,
+            })
+        };
+        let kept = match read() {
+            Ok(kept) => kept,
             Err(error) => {
                 findings.problem("kept", error.to_string());
                 return None;
             }
         };
-        let checkup = match Checkup::new() {
-            Ok(checkup) => checkup,
-            Err(error) => {
-                findings.problem("kept", error.to_string());
-                return None;
-            }
-        };
-        findings.ok("kept", format!("checkpoints of {} sessions", records.len()));
-        Some(Self { checkup, records })
+        let sessions = kept.records.len();
+        findings.ok("kept", format!("checkpoints of {sessions} sessions"));
+        Some(kept)
     }
 
     /// Compares with a log that was read whole.

@@ -3,14 +3,13 @@
 //! Nothing that could not be read whole is rewritten. A log that another process writes is left to
 //! it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use orrery_api::session::ListRequest;
 use orrery_catalog::Catalog;
 use orrery_host::config::Config;
 use orrery_host::home::Home;
-use orrery_host::{Host, HostOptions};
 use orrery_storage::catalogue::CatalogueEntry;
 use orrery_storage::disk::{Disk, RealDisk};
 use orrery_storage::index::{Index, index_path};
@@ -18,6 +17,7 @@ use orrery_storage::log_file::LogFile;
 use orrery_storage::{Catalogue, StorageError, read};
 
 use super::Findings;
+use crate::context;
 use crate::progress::Progress;
 
 /// Throws every derived file away and makes it anew.
@@ -52,13 +52,7 @@ pub(super) async fn rebuild_index(home: &Home, config: &Config, findings: &mut F
         findings.problem("rebuild", error.to_string());
         return;
     }
-    let started = Host::start(HostOptions {
-        home: home.clone(),
-        config: config.clone(),
-        default_cwd: PathBuf::from("/"),
-        model: None,
-    });
-    let host = match started {
+    let host = match context::host(home.clone(), config.clone(), None) {
         Ok(host) => host,
         Err(error) => {
             findings.problem("rebuild", error.to_string());

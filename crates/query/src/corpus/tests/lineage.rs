@@ -104,7 +104,11 @@ async fn live_and_stored_relatives_are_one_family_and_a_live_parent_counts() {
     };
     assert_eq!(names("root").await, ["warm", "cold"]);
     assert_eq!(names("other").await, ["moved"]);
-    let family = house.corpus.family(&house.open).await.unwrap();
+    let family = house
+        .corpus
+        .family(house.awake.as_ref(), &house.open)
+        .await
+        .unwrap();
     let children = |of: &str| {
         let members = family.children(&id(of)).into_iter();
         members.map(|m| m.header.id.to_string()).collect::<Vec<_>>()
