@@ -362,7 +362,9 @@ async fn a_log_that_was_replaced_before_its_session_came_to_life_is_found_as_it_
     let fresh = path.with_file_name("fresh");
     let other = text
         .replace("apples", "cherry")
-        .replace("\"time\":17", "\"time\":16");
+        .replace("\"time\":17", "\"time\":16")
+        // Packed pieces of an answer too: the index may have stopped in the middle of one.
+        .replace("\"time0\":17", "\"time0\":16");
     fs::write(&fresh, other).unwrap();
     fs::rename(fresh, path).unwrap();
     let host = TestHost::start(home.path(), config).await;
