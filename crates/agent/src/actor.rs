@@ -7,6 +7,7 @@
 mod checkpointing;
 mod effects;
 mod handle;
+mod outcome;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -34,8 +35,10 @@ use crate::units::content_digest;
 use effects::Effects;
 
 pub use handle::{
-    ActorGone, AnswerReceipt, CancelReceipt, Command, Prompt, PromptRefusal, SessionHandle,
+    ActorGone, AnswerReceipt, CancelReceipt, Command, Prompt, PromptRefusal, Relay, SessionHandle,
+    Urgency,
 };
+pub use outcome::TurnOutcome;
 
 /// Inputs that wait for the actor: bounds how far a fast model may run ahead.
 const INPUT_QUEUE: usize = 256;
@@ -59,6 +62,9 @@ pub trait LogWriter: Send + Sync + std::fmt::Debug {
 
 /// Told whenever a session's visible state changed.
 pub type OnChange = Arc<dyn Fn(&SessionId) + Send + Sync>;
+
+/// Whether a session must stay live although it has nothing to do.
+pub type StayLive = Arc<dyn Fn(&SessionId) -> bool + Send + Sync>;
 
 /// What an actor works with.
 #[derive(Clone)]
@@ -91,6 +97,10 @@ pub struct ActorDeps {
     pub tasks: TaskTracker,
     /// Told of changes.
     pub on_change: OnChange,
+    /// Asked before an idle session leaves memory.
+    pub stay_live: StayLive,
+    /// Logged in the first step that opens, behind its prompt.
+    pub on_enter: Option<EventDraft>,
 }
 
 impl std::fmt::Debug for ActorDeps {
@@ -121,7 +131,10 @@ pub fn start(
     };
     let (model, ids) = (deps.default_model.clone(), Arc::clone(&deps.ids));
     let now = deps.clock.now();
-    let (machine, output) = Machine::new(log, &deps.registry, settings, model, ids, now)?;
+    let (mut machine, output) = Machine::new(log, &deps.registry, settings, model, ids, now)?;
+    if let Some(draft) = deps.on_enter.clone() {
+        machine.log_on_enter(draft);
+    }
     let as_of = machine.log().end().cursor();
     let snapshot = machine.cells().snapshot();
     let projections = snapshot
@@ -142,6 +155,7 @@ pub fn start(
         states: Arc::default(),
         cancel_waiters: Vec::new(),
         fault: None,
+        outcome: outcome::Outcomes::default(),
         held_bytes: events.iter().map(|event| event.json().len()).sum(),
         live: None,
         pace: Pace::new(&deps.checkpoints),
@@ -181,6 +195,7 @@ struct Actor {
     states: Arc<BTreeMap<&'static str, UnitState>>,
     cancel_waiters: Vec<CancelWaiter>,
     fault: Option<(u64, String)>,
+    outcome: outcome::Outcomes,
     /// How many bytes of events are held in memory.
     held_bytes: usize,
     /// Set right after construction.
@@ -210,6 +225,12 @@ impl Actor {
                         self.input(Input::Cancel(AbortCause::Disposed)).await;
                         stopping = Some(reply);
                     }
+                    Some(Command::StopIfIdle { reply }) => {
+                        answer(reply, idle);
+                        if idle {
+                            break;
+                        }
+                    }
                     Some(command) => self.command(command).await,
                     // Every handle is gone: nobody can ask for anything any more.
                     None if idle => break,
@@ -221,7 +242,11 @@ impl Actor {
                     self.show_state();
                 }
                 () = checkpointing::at(self.pace.due()) => self.checkpoint(Trigger::Interval),
-                () = tokio::time::sleep(self.deps.idle_detach), if may_detach => break,
+                () = tokio::time::sleep(self.deps.idle_detach), if may_detach => {
+                    if !(self.deps.stay_live)(&self.id()) {
+                        break;
+                    }
+                }
             }
         }
         commands.close();
@@ -286,6 +311,7 @@ impl Actor {
             }
         }
         self.share_states();
+        self.outcome.feed(&events);
         if let Some(live) = &self.live {
             live.publish(&events);
         }
@@ -369,6 +395,7 @@ impl Actor {
             blank: metadata.is_none_or(|m| m.blank),
             saved: self.writer.saved().borrow().clone(),
             fault: self.fault.clone(),
+            outcome: self.outcome.last(),
         }
     }
 
@@ -389,7 +416,7 @@ impl Actor {
     async fn command(&mut self, command: Command) {
         match command {
             Command::Prompt { prompt, reply } => self.prompt(prompt, reply).await,
-            Command::Cancel { reply } => {
+            Command::Cancel { cause, reply } => {
                 let turn = self.machine.phase().turn();
                 let receipt = CancelReceipt {
                     turn: turn.map(|turn| turn.number),
@@ -401,7 +428,7 @@ impl Actor {
                     return;
                 }
                 self.cancel_waiters.push(CancelWaiter { receipt, reply });
-                self.input(Input::Cancel(AbortCause::User)).await;
+                self.input(Input::Cancel(cause)).await;
             }
             Command::Queue {
                 item,
@@ -461,6 +488,12 @@ impl Actor {
                     answer(reply, receipt);
                 }
             }
+            Command::Relay { relay, reply } => self.relay(relay, reply).await,
+            Command::Record { draft, reply } => {
+                self.input(Input::Record(draft)).await;
+                self.reply_saved_result(reply, ());
+            }
+            Command::StopIfIdle { reply } => answer(reply, false),
             Command::Stop { reply } => answer(reply, ()),
         }
     }
@@ -511,7 +544,44 @@ impl Actor {
             id: id.clone(),
             message: whole,
         };
-        self.input(Input::Deliver { message, target }).await;
+        let wake = true;
+        self.input(Input::Deliver {
+            message,
+            target,
+            wake,
+        })
+        .await;
+        self.reply_saved(reply, Ok(id));
+    }
+
+    async fn relay(
+        &mut self,
+        relay: Relay,
+        reply: oneshot::Sender<Result<orrery_session::MessageId, PromptRefusal>>,
+    ) {
+        let id = self.deps.ids.message();
+        let message = Message::user(id.clone(), relay.content, relay.source);
+        let message = match Json::from_value(&message) {
+            Ok(message) => Waiting {
+                id: id.clone(),
+                message,
+            },
+            Err(error) => {
+                answer(reply, Err(PromptRefusal::Malformed(error.to_string())));
+                return;
+            }
+        };
+        let target = match relay.urgency {
+            Urgency::NextStep | Urgency::Quiet => InboxTarget::NextStep,
+            Urgency::NextTurn => InboxTarget::NextTurn,
+        };
+        let wake = relay.urgency != Urgency::Quiet;
+        self.input(Input::Deliver {
+            message,
+            target,
+            wake,
+        })
+        .await;
         self.reply_saved(reply, Ok(id));
     }
 

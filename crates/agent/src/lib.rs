@@ -8,9 +8,11 @@
 //! Start reading at [`machine`], then [`actor`].
 
 pub mod actor;
+pub mod arguments;
 pub mod checkpoints;
 mod context;
 pub mod inbox;
+pub mod jobs;
 pub mod live;
 pub mod machine;
 pub mod policy;

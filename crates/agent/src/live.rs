@@ -7,12 +7,13 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use orrery_projection::UnitState;
-use orrery_session::payload::{InboxTarget, ModelSelection};
+use orrery_session::payload::{AbortCause, InboxTarget, ModelSelection, TurnEndReason};
 use orrery_session::{
     Json, MessageId, SessionHeader, SessionLogOffset, SessionSeqCursor, SharedEvent, Timestamp,
 };
 use tokio::sync::watch;
 
+use crate::actor::TurnOutcome;
 use crate::inbox::{Inbox, Waiting};
 use crate::machine::Asking;
 
@@ -119,6 +120,8 @@ pub struct LiveState {
     pub saved: Saved,
     /// Counts the failures that clients were told of; the newest is with it.
     pub fault: Option<(u64, String)>,
+    /// How the last turn ended since the session came to life, and what was said by then.
+    pub outcome: Option<Arc<TurnOutcome>>,
 }
 
 /// The newest events of a live log; older ones are on disk (decision D30).
@@ -189,6 +192,14 @@ impl Live {
     /// The state now.
     pub fn state_now(&self) -> Arc<LiveState> {
         Arc::clone(&self.state.borrow())
+    }
+
+    /// Whether nothing runs because a person stopped it: nothing but a person starts it again.
+    pub fn stopped_by_person(&self) -> bool {
+        let state = self.state_now();
+        let reason = AbortCause::User;
+        let stopped = TurnEndReason::Aborted { reason };
+        !state.running && state.outcome.as_ref().is_some_and(|o| o.reason == stopped)
     }
 
     /// The boundary behind the last event.

@@ -84,6 +84,8 @@ pub enum Input {
         message: Waiting,
         /// Which list it is meant for; a closed window falls back to the queue.
         target: InboxTarget,
+        /// Whether it opens a turn when nothing runs; otherwise the queue is parked.
+        wake: bool,
     },
     /// Go on with a queue that is parked.
     Wake,
@@ -279,6 +281,8 @@ pub struct Machine {
     header_logged: bool,
     requested_generation: u64,
     parked: bool,
+    /// Logged in the first step of the first turn, behind the prompt.
+    on_enter: Option<EventDraft>,
     out: Output,
 }
 
@@ -320,6 +324,7 @@ impl Machine {
             header_logged: false,
             requested_generation,
             parked: false,
+            on_enter: None,
             out: Output::default(),
         };
         if !lost.is_empty() {
@@ -334,7 +339,11 @@ impl Machine {
     /// Moves the machine.
     pub fn step(&mut self, input: Input, now: Timestamp) -> Output {
         match input {
-            Input::Deliver { message, target } => self.deliver(message, target, now),
+            Input::Deliver {
+                message,
+                target,
+                wake,
+            } => self.deliver(message, target, wake, now),
             Input::Wake => self.wake(now),
             Input::Context(context) => self.gathered(&context, now),
             Input::Prepared { attempt, result } => self.prepared(attempt, result, now),
@@ -385,6 +394,11 @@ impl Machine {
     /// The current values of the projections.
     pub const fn cells(&self) -> &Cells {
         &self.cells
+    }
+
+    /// Logs an event once, in the first step that opens, between its prompt and its request.
+    pub fn log_on_enter(&mut self, draft: EventDraft) {
+        self.on_enter = Some(draft);
     }
 
     /// What waits.
@@ -485,7 +499,7 @@ impl Machine {
         }
     }
 
-    fn deliver(&mut self, message: Waiting, target: InboxTarget, now: Timestamp) {
+    fn deliver(&mut self, message: Waiting, target: InboxTarget, wake: bool, now: Timestamp) {
         let stopping = matches!(&self.phase, Phase::Turn(turn) if turn.aborting.is_some());
         let running = !self.phase.is_idle() && !stopping;
         let target = if running {
@@ -496,8 +510,9 @@ impl Machine {
         let end = self.inbox.list(target).len();
         self.splice(&insertion(target, end, vec![message.message]), now);
         match &mut self.phase {
-            Phase::Turn(turn) => turn.wake_requested |= stopping,
-            Phase::Idle => self.wake(now),
+            Phase::Turn(turn) => turn.wake_requested |= stopping && wake,
+            Phase::Idle if wake => self.wake(now),
+            Phase::Idle => self.parked = true,
         }
     }
 

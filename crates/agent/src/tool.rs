@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use orrery_session::payload::ToolDefinition;
-use orrery_session::{CallId, ContentBlock, Json};
+use orrery_session::{CallId, ContentBlock, Json, SessionId};
 use tokio_util::sync::CancellationToken;
 
 /// What one call would touch: the loop's policy decides on it.
@@ -35,6 +35,8 @@ pub enum Access {
 pub struct ToolContext {
     /// The call.
     pub call_id: CallId,
+    /// The session that makes it, which is live while the call runs.
+    pub session: SessionId,
     /// The workspace: an absolute folder. Relative paths are meant from here.
     pub cwd: Arc<Path>,
     /// Fires when the call must end at once, with everything it started.

@@ -3,6 +3,7 @@
 mod agent_preset;
 mod decided_approvals;
 mod inbox;
+mod jobs;
 mod model_selection;
 mod pending_approvals;
 mod permissions;
@@ -14,6 +15,7 @@ use orrery_projection::{RegisterError, Registration, Registry};
 pub use agent_preset::AgentPresetUnit;
 pub use decided_approvals::DecidedApprovalsUnit;
 pub use inbox::InboxUnit;
+pub use jobs::{JobRecord, JobsState, JobsUnit};
 pub use model_selection::{ModelSelectionState, ModelSelectionUnit, ModelSelectionView};
 pub use pending_approvals::{PendingApproval, PendingApprovalsUnit};
 pub use permissions::{PermissionsState, PermissionsUnit, PermissionsView};
@@ -33,6 +35,7 @@ pub fn register(registry: &Registry) -> Result<Vec<Registration>, RegisterError>
         registry.register(AgentPresetUnit)?,
         registry.register(DecidedApprovalsUnit)?,
         registry.register(InboxUnit)?,
+        registry.register(JobsUnit)?,
         registry.register(ModelSelectionUnit)?,
         registry.register(PendingApprovalsUnit)?,
         registry.register(PermissionsUnit)?,

@@ -27,7 +27,7 @@ pub use error::ConfigError;
 pub use reference::reference;
 pub use sections::{
     Approval, Compression, Durability, LogSettings, PermissionSettings, Provider, ProviderKind,
-    ServerSettings, SessionSettings,
+    ServerSettings, SessionSettings, SubagentSettings,
 };
 pub use values::{Authority, ModelRef};
 
@@ -50,6 +50,8 @@ pub struct Config {
     pub server: ServerSettings,
     /// What agents may do.
     pub permissions: PermissionSettings,
+    /// Subagents: sessions that an agent delegates work to.
+    pub subagents: SubagentSettings,
     /// Diagnostics of the Host itself.
     pub log: LogSettings,
     #[serde(skip)]

@@ -11,6 +11,8 @@ mod create;
 mod failures;
 mod fork;
 mod history;
+mod household;
+mod jobs;
 mod models;
 mod prompting;
 mod rows;
@@ -24,6 +26,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use orrery_agent::actor::{self, ActorGone};
+use orrery_agent::jobs::Jobs;
 use orrery_agent::live::OnDisk;
 use orrery_agent::units::AgentPresetUnit;
 use orrery_agent::{ActorDeps, CheckpointPolicy, Preset, RetryPolicy, SessionHandle, Tool};
@@ -36,10 +39,11 @@ use orrery_query::search::{SearchIndex, Searcher};
 use orrery_query::{Observation, Observations, Page, Wanted, tail_page_of};
 use orrery_session::payload::{ApprovalPolicy, ModelSelection, SandboxMode};
 use orrery_session::{
-    Clock, IdSource, SessionHeader, SessionId, SessionLog, SessionLogOffset, SharedEvent,
-    Vocabulary,
+    Clock, EventDraft, IdSource, SessionHeader, SessionId, SessionLog, SessionLogOffset,
+    SharedEvent, Vocabulary,
 };
 use orrery_storage::{Durability, LogView, LogWriter, StorageError, Store};
+use orrery_subagent::delegation::Delegation;
 use orrery_subagent::listing::Lister;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -53,6 +57,7 @@ use crate::state_file::StateFile;
 pub use catalogue::CatalogFeed;
 pub use control::ControlFeed;
 pub use history::{FollowFeed, FollowPiece};
+pub use household::DelegationSettings;
 
 /// What is folded of a cold log: what clients see, and what the control stream tells of it.
 const WANTED: Wanted<'static> = Wanted {
@@ -63,6 +68,7 @@ const WANTED: Wanted<'static> = Wanted {
         "modelSelection",
         "permissions",
         "subagent",
+        "jobs",
     ],
     while_queued: &["inbox"],
     while_asking: &["pendingApprovals"],
@@ -91,6 +97,8 @@ pub struct ControllerParts {
     pub clock: Arc<dyn Clock>,
     /// Fresh ids.
     pub ids: Arc<dyn IdSource>,
+    /// How work is delegated.
+    pub delegation: DelegationSettings,
     /// The rest.
     pub settings: ControllerSettings,
 }
@@ -129,6 +137,8 @@ pub struct Controller {
 #[derive(Debug)]
 struct Inner {
     subagents: Lister,
+    delegation: Delegation,
+    jobs: Jobs,
     store: Store,
     state: StateFile,
     registry: Arc<Registry>,
@@ -152,6 +162,15 @@ struct Inner {
     /// Ends what runs in the background.
     closing: CancellationToken,
     tasks: TaskTracker,
+}
+
+/// What an actor is composed of.
+struct Composition {
+    tools: Arc<[Arc<dyn Tool>]>,
+    preset: Preset,
+    default_model: ModelSelection,
+    /// Logged in the first step that opens.
+    on_enter: Option<EventDraft>,
 }
 
 /// A session as an operation that only looks finds it.
@@ -189,9 +208,10 @@ impl Controller {
             checkpoints,
             search,
             adapters,
-            tools,
+            mut tools,
             clock,
             ids,
+            delegation,
             settings,
         } = parts;
         let registry = Registry::default();
@@ -218,8 +238,22 @@ impl Controller {
             Arc::clone(&live) as _,
             settings.cold_read_concurrency,
         );
+        let jobs = Jobs::new(Arc::clone(&clock), Arc::clone(&ids), tasks.clone());
+        let household = Arc::new(household::Household::default());
+        let delegation = household::delegation(
+            delegation,
+            Arc::clone(&household),
+            &jobs,
+            &clock,
+            &ids,
+            &tasks,
+            &subagents,
+            &mut tools,
+        );
         let inner = Inner {
             subagents,
+            delegation,
+            jobs,
             store,
             state,
             registry,
@@ -241,9 +275,11 @@ impl Controller {
             keeper,
             tasks,
         };
-        Ok(Self {
+        let controller = Self {
             inner: Arc::new(inner),
-        })
+        };
+        household.belongs_to(&controller);
+        Ok(controller)
     }
 
     /// Names this Host for life.
@@ -296,6 +332,8 @@ impl Controller {
     /// Stops all turns, saves everything, closes all logs. Gives what could not be saved.
     pub async fn shutdown(&self) -> Vec<String> {
         self.inner.closing.cancel();
+        self.inner.delegation.drain();
+        self.inner.jobs.drain().await;
         let stops = self.inner.live.all().into_iter().map(|handle| async move {
             if handle.stop().await.is_err() {
                 tracing::debug!(session = %handle.id(), "closed by itself before it was stopped");
@@ -424,6 +462,15 @@ impl Controller {
         if entry.header.cwd.is_none() {
             return Err(ApiError::session_not_found(id.as_str()));
         }
+        let (log, unsaved, writer) = self.opened(id).await?;
+        self.bring_to_life(log, unsaved, writer, self.ordinary())
+    }
+
+    /// A stored log, opened for writing, with the events that its opening adds.
+    async fn opened(
+        &self,
+        id: &SessionId,
+    ) -> Result<(SessionLog, Vec<SharedEvent>, LogWriter), ApiError> {
         let opened = self
             .inner
             .store
@@ -452,7 +499,17 @@ impl Controller {
             ApiError::internal()
         })?;
         let unsaved = log.events().get(stored..).unwrap_or_default().to_vec();
-        self.bring_to_life(log, unsaved, opened.writer)
+        Ok((log, unsaved, opened.writer))
+    }
+
+    /// How a session that no agent made is composed.
+    fn ordinary(&self) -> Composition {
+        Composition {
+            tools: Arc::clone(&self.inner.tools),
+            preset: self.inner.preset.clone(),
+            default_model: self.default_model(),
+            on_enter: None,
+        }
     }
 
     fn bring_to_life(
@@ -460,15 +517,17 @@ impl Controller {
         log: SessionLog,
         unsaved: Vec<SharedEvent>,
         writer: LogWriter,
+        composition: Composition,
     ) -> Result<SessionHandle, ApiError> {
+        let (delegation, jobs) = (self.inner.delegation.clone(), self.inner.jobs.clone());
         let live = Arc::clone(&self.inner.live);
         let id = log.header().id.clone();
         let deps = ActorDeps {
             registry: Arc::clone(&self.inner.registry),
             adapters: Arc::clone(&self.inner.adapters),
-            tools: Arc::clone(&self.inner.tools),
-            preset: self.inner.preset.clone(),
-            default_model: self.default_model(),
+            tools: composition.tools,
+            preset: composition.preset,
+            default_model: composition.default_model,
             retry: self.inner.settings.retry.clone(),
             clock: Arc::clone(&self.inner.clock),
             ids: Arc::clone(&self.inner.ids),
@@ -486,6 +545,8 @@ impl Controller {
             },
             tasks: self.inner.tasks.clone(),
             on_change: Arc::new(move |_| live.changed()),
+            stay_live: Arc::new(move |id| delegation.is_held(id) || jobs.any_runs(id)),
+            on_enter: composition.on_enter,
         };
         let writer = Arc::new(StoredLogWriter::new(writer, &self.inner.tasks));
         actor::start(deps, log, unsaved, writer).map_err(|error| {

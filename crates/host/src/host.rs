@@ -12,12 +12,13 @@ use orrery_session::payload::{ApprovalPolicy, ModelSelection};
 use orrery_session::{Clock, IdSource, LlmFailure, RandomIds, SystemClock};
 use orrery_storage::disk::RealDisk;
 use orrery_storage::{StorageError, Store, StoreOptions};
+use orrery_subagent::delegation::{Limits, Providers};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::config::{Approval, Config, ModelRef, Provider};
-use crate::controller::{Controller, ControllerParts, ControllerSettings};
+use crate::controller::{Controller, ControllerParts, ControllerSettings, DelegationSettings};
 use crate::gateway::auth::{Auth, NoRandomness, random_token};
 use crate::gateway::trust::TrustedHosts;
 use crate::gateway::{self, Gateway};
@@ -117,6 +118,14 @@ impl Host {
             tools: orrery_tools::standard_tools(),
             clock: Arc::clone(&clock),
             ids: Arc::clone(&ids),
+            delegation: DelegationSettings {
+                providers: Providers::in_process(),
+                limits: Limits {
+                    max_depth: config.subagents.max_depth,
+                    max_active: config.subagents.max_active,
+                },
+                continuable_forks: config.subagents.continuable_forks,
+            },
             settings: ControllerSettings {
                 default_cwd: options.default_cwd.clone(),
                 sandbox: config.permissions.preset,

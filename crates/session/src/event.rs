@@ -106,6 +106,12 @@ impl EventDraft {
         self
     }
 
+    /// The same event, for readers that do not know its type to skip.
+    pub const fn skippable(mut self) -> Self {
+        self.ignorable = true;
+        self
+    }
+
     /// Gives the event its place in the log.
     pub fn seal(self, seq: SessionSeq, time: Timestamp) -> Event {
         Event::assemble(

@@ -55,6 +55,8 @@ event_types! {
     GoalChange = "goal/change", "The goal changed.";
     HookInvoked = "hook/invoked", "A hook was run.";
     HookResult = "hook/result", "A hook answered.";
+    JobStarted = "job/started", "A background job began.";
+    JobFinished = "job/finished", "A background job ended.";
     LlmRetry = "llm/retry", "A failed model call will be repeated.";
     LlmRetryStarted = "llm/retry-started", "It is being repeated.";
     PermissionPreset = "permission/preset", "The permission preset changed.";

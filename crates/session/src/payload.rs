@@ -10,6 +10,7 @@ use crate::ids::CallId;
 use crate::json::Json;
 use crate::message::Message;
 use crate::seq::SessionSeq;
+use crate::time::Timestamp;
 
 /// `turn/start`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -401,6 +402,9 @@ pub enum ApprovalOutcome {
 pub struct ApprovalPolicyRecord {
     /// Whether questions are asked at all.
     pub policy: ApprovalPolicy,
+    /// What set it, where that is not a person: `delegation` for what a subagent was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
 }
 
 /// Whether questions are asked at all.
@@ -418,6 +422,9 @@ pub enum ApprovalPolicy {
 pub struct SandboxModeRecord {
     /// What commands and tools may touch.
     pub mode: SandboxMode,
+    /// What set it, where that is not a person: `delegation` for what a subagent was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
 }
 
 /// What tools may touch; also the permission presets of the same names.
@@ -441,6 +448,54 @@ impl SandboxMode {
             Self::DangerFullAccess => "danger-full-access",
         }
     }
+}
+
+/// `job/started`: a background job began. Skippable by readers that do not know it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct JobStarted {
+    /// 1.
+    pub version: u64,
+    /// The job's id.
+    pub job_id: String,
+    /// What it is, such as `subagent`.
+    pub kind: String,
+    /// What it does, for people.
+    pub label: String,
+    /// The tool call that began it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call_id: Option<CallId>,
+    /// When it began.
+    pub started_at: Timestamp,
+}
+
+/// `job/finished`: a background job ended. Skippable by readers that do not know it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct JobFinished {
+    /// 1.
+    pub version: u64,
+    /// The job's id.
+    pub job_id: String,
+    /// How it ended.
+    pub status: JobEnd,
+    /// More about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+    /// When it ended.
+    pub finished_at: Timestamp,
+}
+
+/// How a background job ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum JobEnd {
+    /// By itself.
+    Completed,
+    /// It was stopped.
+    Killed,
+    /// It failed.
+    Failed,
 }
 
 /// `permission/preset`.

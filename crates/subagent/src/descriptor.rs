@@ -3,7 +3,7 @@
 //! The parser is strict: a field that it does not know, of the wrong type or not allowed in the mode
 //! is refused. A descriptor of another version is no error, it is not this build's to read.
 
-use orrery_session::Json;
+use orrery_session::{Json, JsonError};
 use serde::{Deserialize, Serialize};
 
 /// The version that this build reads and writes.
@@ -130,7 +130,47 @@ fn given<'de, T: Deserialize<'de>, D: serde::Deserializer<'de>>(
     T::deserialize(deserializer).map(Some)
 }
 
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Written<'a> {
+    version: u64,
+    mode: &'static str,
+    provider: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    label: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent_provider: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent_model: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    persona: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_filter: Option<&'a ToolFilter>,
+}
+
 impl Descriptor {
+    /// The payload as it is logged.
+    ///
+    /// # Errors
+    /// None in practice: every field is text.
+    pub fn to_json(&self) -> Result<Json, JsonError> {
+        let nothing = Setup::default();
+        let (mode, label, setup) = match &self.mode {
+            Mode::OneShot { label } => ("one-shot", label.as_deref(), &nothing),
+            Mode::Continuable { label, setup } => ("continuable", Some(label.as_str()), setup),
+        };
+        Json::from_value(&Written {
+            version: DESCRIPTOR_VERSION,
+            mode,
+            provider: &self.provider,
+            label,
+            agent_provider: setup.agent_provider.as_deref(),
+            agent_model: setup.agent_model.as_deref(),
+            persona: setup.persona.as_deref(),
+            tool_filter: setup.tool_filter.as_ref(),
+        })
+    }
+
     /// Reads a payload; `None` is a descriptor of another version.
     ///
     /// # Errors
@@ -202,6 +242,32 @@ mod tests {
             ("look", Some("m"))
         );
         assert_eq!(setup.tool_filter.unwrap().deny.unwrap(), ["bash"]);
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let setup = Setup {
+            agent_model: Some("m".to_owned()),
+            tool_filter: Some(ToolFilter {
+                allow: None,
+                deny: Some(vec!["bash".to_owned()]),
+            }),
+            ..Setup::default()
+        };
+        let continuable = Mode::Continuable {
+            label: "look".to_owned(),
+            setup,
+        };
+        for mode in [continuable, Mode::OneShot { label: None }] {
+            let provider = "spawn".to_owned();
+            let descriptor = Descriptor { provider, mode };
+            let payload = descriptor.to_json().unwrap();
+            assert_eq!(
+                Descriptor::read(&payload),
+                Ok(Some(descriptor)),
+                "{payload:?}"
+            );
+        }
     }
 
     #[test]

@@ -8,8 +8,10 @@
 //!
 //! Start reading at [`descriptor`], then [`units`] and [`listing`].
 
+pub mod delegation;
 pub mod descriptor;
 pub mod listing;
+pub mod tools;
 pub mod units;
 
 pub use descriptor::{Descriptor, DescriptorError, Mode};

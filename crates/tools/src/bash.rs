@@ -10,8 +10,8 @@ use orrery_session::payload::ToolDefinition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::arguments::{self, failed, invalid, output};
 use crate::process::{self, End};
+use orrery_agent::arguments::{self, failed, invalid, output};
 
 /// The time a command has unless it asks for another, in milliseconds.
 const TIMEOUT_DEFAULT_MS: u64 = 120_000;

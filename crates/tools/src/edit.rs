@@ -12,10 +12,10 @@ use orrery_session::payload::ToolDefinition;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::arguments::{self, failed, invalid, output};
 use crate::paths::resolve;
 use crate::replace::{Meta, current, diff, replace};
 use crate::walk::writing;
+use orrery_agent::arguments::{self, failed, invalid, output};
 
 /// Edits a file.
 #[derive(Debug, Clone, Copy)]

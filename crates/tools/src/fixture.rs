@@ -41,6 +41,7 @@ impl Workspace {
     ) -> Result<ToolOutput, ToolError> {
         let cx = ToolContext {
             call_id: CallId::new("c").unwrap(),
+            session: orrery_session::SessionId::new("s").unwrap(),
             cwd: Arc::from(self.path()),
             cancel: self.cancel.clone(),
         };

@@ -11,9 +11,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use crate::arguments::{self, invalid, output};
 use crate::paths::{io_failed, resolve};
 use crate::walk::{reading, walk};
+use orrery_agent::arguments::{self, invalid, output};
 
 /// Paths of one answer.
 const PATHS_MAX: usize = 500;

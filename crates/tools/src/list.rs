@@ -9,9 +9,9 @@ use orrery_session::payload::ToolDefinition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::arguments::{self, output};
 use crate::paths::{io_failed, resolve};
 use crate::walk::{reading, walk};
+use orrery_agent::arguments::{self, output};
 
 /// Entries of one answer.
 const ENTRIES_MAX: usize = 500;

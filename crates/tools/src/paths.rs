@@ -11,7 +11,7 @@ use std::path::{Component, Path, PathBuf};
 
 use orrery_agent::tool::{Access, ToolError};
 
-use crate::arguments::{failed, invalid};
+use orrery_agent::arguments::{failed, invalid};
 
 /// Links that may follow one another: the limit of the kernel.
 const LINKS_MAX: usize = 40;

@@ -12,9 +12,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use crate::arguments::{self, failed, invalid, output};
 use crate::paths::{Place, io_failed, resolve};
 use crate::walk::reading;
+use orrery_agent::arguments::{self, failed, invalid, output};
 
 /// Lines of one answer.
 const LINES_MAX: usize = 2_000;

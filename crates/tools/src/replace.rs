@@ -13,8 +13,8 @@ use orrery_agent::tool::ToolError;
 use serde::Serialize;
 use similar::TextDiff;
 
-use crate::arguments::failed;
 use crate::paths::{Place, io_failed};
+use orrery_agent::arguments::failed;
 
 /// Bytes of a file that is compared, and of one that `edit` takes on.
 pub(crate) const FILE_MAX: u64 = 8 * 1024 * 1024;

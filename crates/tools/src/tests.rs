@@ -277,6 +277,7 @@ async fn capped_answers_can_be_paged_to_their_end() {
         };
         let cx = orrery_agent::tool::ToolContext {
             call_id: orrery_session::CallId::new("c").unwrap(),
+            session: orrery_session::SessionId::new("s").unwrap(),
             cwd: Arc::from(work.path()),
             cancel: work.cancel.clone(),
         };

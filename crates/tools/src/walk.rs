@@ -9,7 +9,7 @@ use ignore::{Walk, WalkBuilder};
 use orrery_agent::tool::ToolError;
 use tokio_util::sync::CancellationToken;
 
-use crate::arguments::failed;
+use orrery_agent::arguments::failed;
 
 /// A sorted walk from `root`; `depth` 1 stays in the folder.
 ///

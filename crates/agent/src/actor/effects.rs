@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::StreamExt as _;
 use orrery_llm::Adapters;
 use orrery_session::payload::RequestConfig;
-use orrery_session::{CallId, Clock, Json, SessionHeader, Timestamp};
+use orrery_session::{CallId, Clock, Json, SessionHeader, SessionId, Timestamp};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -27,6 +27,7 @@ pub(super) struct Effects {
     tasks: TaskTracker,
     inputs: mpsc::Sender<Input>,
     writer: Arc<dyn LogWriter>,
+    session: SessionId,
     cwd: Arc<Path>,
     attempt: CancellationToken,
     running: CancellationToken,
@@ -46,6 +47,7 @@ impl Effects {
             tasks: deps.tasks.clone(),
             inputs,
             writer,
+            session: header.id.clone(),
             cwd: Path::new(header.cwd.as_deref().unwrap_or("/")).into(),
             attempt: CancellationToken::new(),
             running: CancellationToken::new(),
@@ -156,9 +158,14 @@ impl Effects {
         let (inputs, writer) = (self.inputs.clone(), Arc::clone(&self.writer));
         let cancel = self.running.child_token();
         let tool = self.tool(name);
-        let cwd = Arc::clone(&self.cwd);
+        let context = ToolContext {
+            call_id: call_id.clone(),
+            session: self.session.clone(),
+            cwd: Arc::clone(&self.cwd),
+            cancel,
+        };
         self.tasks.spawn(async move {
-            let outcome = execute(tool, &call_id, arguments, cwd, cancel, writer.as_ref()).await;
+            let outcome = execute(tool, arguments, context, writer.as_ref()).await;
             send(&inputs, Input::ToolDone { call_id, outcome }).await;
         });
     }
@@ -166,10 +173,8 @@ impl Effects {
 
 async fn execute(
     tool: Option<Arc<dyn Tool>>,
-    call_id: &CallId,
     arguments: Json,
-    cwd: Arc<Path>,
-    cancel: CancellationToken,
+    context: ToolContext,
     writer: &dyn LogWriter,
 ) -> ToolOutcome {
     // The call is on disk before it has a side effect (checkpoint 2).
@@ -177,16 +182,11 @@ async fn execute(
         return ToolOutcome::failure("StorageError", "NOT_SAVED", &not_saved(&why).message);
     }
     let before = "the turn was stopped before this call was started";
-    if cancel.is_cancelled() {
+    if context.cancel.is_cancelled() {
         return ToolOutcome::failure("AbortError", "ABORTED_BEFORE_DISPATCH", before);
     }
     let Some(tool) = tool else {
         return ToolOutcome::failure("UnknownToolError", "UNKNOWN_TOOL", "there is no such tool");
-    };
-    let context = ToolContext {
-        call_id: call_id.clone(),
-        cwd,
-        cancel,
     };
     // In a task of its own, so that a panic ends the call and not the session.
     let ran = tokio::spawn(async move { tool.run(arguments, context).await }).await;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use orrery_session::payload::{ApprovalOutcome, ModelSelection};
-use orrery_session::{CallId, ContentBlock, MessageId, SessionId, SessionSeq};
+use orrery_session::payload::{AbortCause, ApprovalOutcome, ModelSelection};
+use orrery_session::{CallId, ContentBlock, EventDraft, MessageId, SessionId, SessionSeq, Source};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::live::Live;
@@ -25,6 +25,28 @@ pub struct Prompt {
     pub steer: bool,
     /// The client's IANA time zone, canonical.
     pub client_time_zone: Option<String>,
+}
+
+/// A message from somebody else than a person: another agent, or the house.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Relay {
+    /// What is said.
+    pub content: Vec<ContentBlock>,
+    /// Who says it.
+    pub source: Source,
+    /// When it is read.
+    pub urgency: Urgency,
+}
+
+/// When a relayed message is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Urgency {
+    /// In the next step of a running turn; without one it opens a turn.
+    NextStep,
+    /// In a turn of its own.
+    NextTurn,
+    /// In the next step of a running turn; without one it waits for somebody to wake the session.
+    Quiet,
 }
 
 /// Why a prompt was not accepted.
@@ -74,8 +96,24 @@ pub enum Command {
         /// Answered once it is durable.
         reply: oneshot::Sender<Result<MessageId, PromptRefusal>>,
     },
+    /// Take a message that no person sent.
+    Relay {
+        /// The message.
+        relay: Relay,
+        /// Answered once it is durable.
+        reply: oneshot::Sender<Result<MessageId, PromptRefusal>>,
+    },
+    /// Log an event that stands for itself.
+    Record {
+        /// The event.
+        draft: EventDraft,
+        /// Answered once it is durable.
+        reply: oneshot::Sender<Result<(), String>>,
+    },
     /// Stop the turn.
     Cancel {
+        /// Who stops it.
+        cause: AbortCause,
         /// Answered once it is over.
         reply: oneshot::Sender<CancelReceipt>,
     },
@@ -117,6 +155,11 @@ pub enum Command {
         message: Option<String>,
         /// The answer.
         reply: oneshot::Sender<AnswerReceipt>,
+    },
+    /// Save everything and end, if nothing runs; answers whether it does.
+    StopIfIdle {
+        /// The answer; what is asked of a session that ends is answered by nobody.
+        reply: oneshot::Sender<bool>,
     },
     /// Stop the turn, save everything, end.
     Stop {
@@ -179,9 +222,25 @@ impl SessionHandle {
         self.ask(|reply| Command::Prompt { prompt, reply }).await
     }
 
+    /// Takes a message that no person sent; answered once it is durable.
+    pub async fn relay(&self, relay: Relay) -> Result<Result<MessageId, PromptRefusal>, ActorGone> {
+        self.ask(|reply| Command::Relay { relay, reply }).await
+    }
+
+    /// Logs an event that stands for itself; answered once it is durable.
+    pub async fn record(&self, draft: EventDraft) -> Result<Result<(), String>, ActorGone> {
+        self.ask(|reply| Command::Record { draft, reply }).await
+    }
+
     /// Stops the turn; answered once it is over. The queue stays.
-    pub async fn cancel(&self) -> Result<CancelReceipt, ActorGone> {
-        self.ask(|reply| Command::Cancel { reply }).await
+    pub async fn cancel(&self, cause: AbortCause) -> Result<CancelReceipt, ActorGone> {
+        self.ask(|reply| Command::Cancel { cause, reply }).await
+    }
+
+    /// Ends the session's life in this process if no turn runs; says whether it did. Whatever was
+    /// accepted before runs first.
+    pub async fn stop_if_idle(&self) -> Result<bool, ActorGone> {
+        self.ask(|reply| Command::StopIfIdle { reply }).await
     }
 
     /// Changes the queue.

@@ -65,6 +65,7 @@ fn harness() -> Harness {
     let mut h = takeover(SessionLog::fresh(header, Vocabulary::default()).unwrap());
     let mode = SandboxModeRecord {
         mode: SandboxMode::WorkspaceWrite,
+        source: None,
     };
     h.step(Input::Record(
         EventDraft::new(EventType::SandboxMode, &mode).unwrap(),
@@ -85,7 +86,12 @@ impl Harness {
             r#"{{"content":[{{"type":"text","text":"say {id}"}}],"source":{{"kind":"user","rpcId":"r-{id}"}},"role":"user","id":"{id}"}}"#
         );
         let message = Waiting::read(&Json::from_text(&text).unwrap()).unwrap();
-        self.step(Input::Deliver { message, target });
+        let wake = true;
+        self.step(Input::Deliver {
+            message,
+            target,
+            wake,
+        });
     }
 
     fn prompt(&mut self, id: &str) {

@@ -80,6 +80,9 @@ impl Machine {
                 prompts.push(event.seq());
             }
         }
+        if let Some(draft) = self.on_enter.take() {
+            self.append(draft, now);
+        }
         for message in extra {
             if let Some(draft) = self.draft(EventType::UserMessage, message) {
                 self.append(draft.on_surface(), now);

@@ -244,6 +244,33 @@ impl From<Approval> for ApprovalPolicy {
     }
 }
 
+/// Subagents: sessions that an agent delegates work to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct SubagentSettings {
+    /// How many delegations may lie one below the other; 0 takes the tools to delegate away.
+    #[serde(deserialize_with = "values::whole::<0, 64, _, _>")]
+    #[schemars(range(min = 0, max = 64))]
+    pub max_depth: u64,
+    /// How many subagents below one session may be at work at once; one more is refused.
+    #[serde(deserialize_with = "values::whole::<1, 1024, _, _>")]
+    #[schemars(range(min = 1, max = 1024))]
+    pub max_active: usize,
+    /// Whether a subagent that begins with its parent's conversation can be spoken to again. Its
+    /// log then keeps the copy.
+    pub continuable_forks: bool,
+}
+
+impl Default for SubagentSettings {
+    fn default() -> Self {
+        Self {
+            max_depth: 3,
+            max_active: 8,
+            continuable_forks: false,
+        }
+    }
+}
+
 /// Diagnostics of the Host itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]

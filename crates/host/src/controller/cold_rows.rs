@@ -11,7 +11,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use futures_util::StreamExt as _;
 use orrery_agent::QueuedItem;
-use orrery_agent::units::{InboxUnit, PendingApproval, PendingApprovalsUnit};
+use orrery_agent::units::{InboxUnit, JobsUnit, PendingApproval, PendingApprovalsUnit};
+use orrery_api::job::SessionJob;
 use orrery_projection::cells::restore::Tail;
 use orrery_projection::checkpoint::{Checkpoint, CheckpointIdentity, CheckpointRecord};
 use orrery_projection::units::{ListMetadata, ListMetadataState};
@@ -21,6 +22,7 @@ use orrery_query::fold;
 use orrery_session::{SessionHeader, SessionId, SessionLogOffset, Timestamp};
 use orrery_storage::{Catalogue, CatalogueEntry, Revision, StorageError};
 
+use super::jobs::cold_jobs;
 use super::rows::ROW_KEYS;
 use super::{Controller, WANTED};
 
@@ -150,6 +152,15 @@ impl ColdRow {
     pub(super) fn expired(&self) -> Vec<PendingApproval> {
         self.state(&PendingApprovalsUnit, Clone::clone)
             .unwrap_or_default()
+    }
+
+    /// All jobs of a session with one that the last Host did not see to its end; otherwise none.
+    pub(super) fn lost_jobs(&self) -> Vec<SessionJob> {
+        let jobs = self.state(&JobsUnit, |state| {
+            let lost = state.jobs.iter().any(|job| job.ended.is_none());
+            if lost { cold_jobs(state) } else { Vec::new() }
+        });
+        jobs.unwrap_or_default()
     }
 
     fn state<U: Unit, T>(&self, unit: &U, read: impl FnOnce(&U::State) -> T) -> Option<T> {

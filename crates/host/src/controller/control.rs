@@ -13,13 +13,14 @@ use orrery_agent::units::PendingApproval;
 use orrery_agent::{LiveState, QueuedItem, Saved};
 use orrery_api::content::ProjectionValues;
 use orrery_api::control::{
-    ControlBaseline, ControlItem, ControlState, InteractionUpdate, Persistence, PersistenceUpdate,
-    ProjectionUpdate, QueueUpdate,
+    ControlBaseline, ControlItem, ControlState, InteractionUpdate, JobsUpdate, Persistence,
+    PersistenceUpdate, ProjectionUpdate, QueueUpdate,
 };
 use orrery_api::error::ApiError;
 use orrery_api::interaction::{
     ApprovalRequest, Interaction, InteractionKind, InteractionRequest, InteractionState,
 };
+use orrery_api::job::SessionJob;
 use orrery_api::queue::{QueuePlacement, QueuedMessage, SessionQueue, SessionQueuedItem};
 use orrery_session::{Json, SessionId, SessionSeq};
 use serde::Deserialize;
@@ -36,6 +37,7 @@ pub struct ControlFeed {
     told: BTreeMap<SessionId, Arc<LiveState>>,
     /// Sessions whose expired questions or waiting queue were told while they were cold.
     told_cold: Vec<SessionId>,
+    told_jobs: BTreeMap<SessionId, Vec<SessionJob>>,
     waiting: VecDeque<ControlItem>,
 }
 
@@ -48,6 +50,7 @@ impl Controller {
             opened: false,
             told: BTreeMap::new(),
             told_cold: Vec::new(),
+            told_jobs: BTreeMap::new(),
             waiting: VecDeque::new(),
         }
     }
@@ -88,6 +91,11 @@ impl ControlFeed {
                     .interactions
                     .insert(id.clone(), pending(&id, &state.asking));
             }
+            let jobs = self.controller.jobs_of(&id, &state);
+            if !jobs.is_empty() {
+                value.jobs.insert(id.clone(), jobs.clone());
+                self.told_jobs.insert(id.clone(), jobs);
+            }
             value.projections.insert(id.clone(), projections_of(&state));
             value.persistence.insert(id.clone(), persistence_of(&state));
             self.told.insert(id, state);
@@ -109,7 +117,12 @@ impl ControlFeed {
         if rows.values().any(|(_, _, row)| row.is_wrong()) {
             rows = look().await;
         }
-        for (id, (queue, unanswered, _)) in &rows {
+        for (id, (queue, unanswered, row)) in &rows {
+            let jobs = row.lost_jobs();
+            if !jobs.is_empty() {
+                value.jobs.insert(id.clone(), jobs.clone());
+                self.told_jobs.insert(id.clone(), jobs);
+            }
             if !queue.is_empty() {
                 value.queues.insert(id.clone(), queue_of(queue, true));
                 self.told_cold.push(id.clone());
@@ -129,6 +142,7 @@ impl ControlFeed {
         for handle in &live {
             let id = handle.id().clone();
             let state = handle.live().state_now();
+            self.look_at_jobs(&id, &state);
             let before = self.told.get(&id);
             if before.is_some_and(|before| Arc::ptr_eq(before, &state)) {
                 continue;
@@ -167,6 +181,22 @@ impl ControlFeed {
                 }
             }
         }
+    }
+}
+
+impl ControlFeed {
+    /// Jobs change without their session: one that is told to stop has logged nothing yet.
+    fn look_at_jobs(&mut self, id: &SessionId, state: &LiveState) {
+        let jobs = self.controller.jobs_of(id, state);
+        let told = self.told_jobs.get(id);
+        if told.map_or(jobs.is_empty(), |told| *told == jobs) {
+            return;
+        }
+        self.waiting.push_back(ControlItem::Jobs(JobsUpdate {
+            session_id: id.clone(),
+            jobs: jobs.clone(),
+        }));
+        self.told_jobs.insert(id.clone(), jobs);
     }
 }
 

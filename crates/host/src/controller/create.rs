@@ -93,7 +93,7 @@ impl Controller {
             .append(log.events().to_vec())
             .map_err(|e| failures::of_storage(&e))?;
         writer.flush().await.map_err(|e| failures::of_storage(&e))?;
-        self.bring_to_life(log, Vec::new(), writer)
+        self.bring_to_life(log, Vec::new(), writer, self.ordinary())
     }
 
     fn first_events(&self) -> Result<[EventDraft; 3], JsonError> {
@@ -102,8 +102,17 @@ impl Controller {
         let preset = mode.as_str().to_owned();
         Ok([
             EventDraft::new(EventType::PermissionPreset, &PermissionPreset { preset })?,
-            EventDraft::new(EventType::SandboxMode, &SandboxModeRecord { mode })?,
-            EventDraft::new(EventType::ApprovalPolicy, &ApprovalPolicyRecord { policy })?,
+            EventDraft::new(
+                EventType::SandboxMode,
+                &SandboxModeRecord { mode, source: None },
+            )?,
+            EventDraft::new(
+                EventType::ApprovalPolicy,
+                &ApprovalPolicyRecord {
+                    policy,
+                    source: None,
+                },
+            )?,
         ])
     }
 

@@ -27,6 +27,12 @@ pub(super) fn of_storage(error: &StorageError) -> ApiError {
     }
 }
 
+/// Nothing can be read or written just now; the log has said why.
+pub(super) fn storage_unavailable() -> ApiError {
+    let message = "the session logs cannot be read or written just now; the Host's log says why";
+    ApiError::new(ErrorCode::StorageUnavailable, message)
+}
+
 fn unavailable(error: &StorageError) -> &'static str {
     match error {
         StorageError::Io {

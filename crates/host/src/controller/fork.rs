@@ -62,7 +62,7 @@ impl Controller {
         self.inner
             .live
             .get_or_activate(&id, || async {
-                self.bring_to_life(log, Vec::new(), writer)
+                self.bring_to_life(log, Vec::new(), writer, self.ordinary())
             })
             .await?;
         Ok(ForkResponse { session_id: id })

@@ -9,9 +9,11 @@ use orrery_api::content::{Accepted, DeliveryMode, PromptContentPart};
 use orrery_api::error::{ApiError, ErrorCode};
 use orrery_api::interaction::{AnswerRequest, AnswerResponse, ApprovalValue, InteractionOutcome};
 use orrery_api::queue::{self, ResumeQueueRequest, UpdateQueueRequest};
-use orrery_api::session::{CancelRequest, CancelResponse, PromptRequest, PromptResponse, Stopped};
-use orrery_session::payload::ApprovalOutcome;
-use orrery_session::{ContentBlock, Json};
+use orrery_api::session::{
+    CancelRequest, CancelResponse, LeftRunning, PromptRequest, PromptResponse, Stopped,
+};
+use orrery_session::payload::{AbortCause, ApprovalOutcome};
+use orrery_session::{ContentBlock, Json, SessionId};
 
 use super::create::not_saved;
 use super::{Controller, Found};
@@ -19,17 +21,12 @@ use super::{Controller, Found};
 impl Controller {
     /// Takes a prompt; answered once it is durable.
     pub async fn prompt(&self, request: PromptRequest) -> Result<PromptResponse, ApiError> {
-        if request.request_id.is_empty() {
-            return Err(ApiError::bad_request("requestId", "must not be empty"));
-        }
-        let content = content_of(&request.content)?;
-        check_time_zone(request.client_time_zone.as_deref())?;
-        let prompt = Prompt {
-            request_id: request.request_id.clone(),
-            content,
-            steer: request.mode == DeliveryMode::Steer,
-            client_time_zone: request.client_time_zone,
-        };
+        let prompt = prompt_of(
+            request.request_id,
+            &request.content,
+            request.mode,
+            request.client_time_zone,
+        )?;
         let result = self
             .with_live(&request.session_id, |handle| {
                 let prompt = prompt.clone();
@@ -38,18 +35,8 @@ impl Controller {
                     if let Err(error) = self.check_route(&model.provider, &model.model) {
                         return Ok(Err(error));
                     }
-                    Ok(handle
-                        .prompt(prompt)
-                        .await?
-                        .map_err(|refusal| match refusal {
-                            PromptRefusal::Conflict => ApiError::new(
-                                ErrorCode::SessionConflict,
-                                "this requestId was used for another prompt",
-                            )
-                            .with("sessionId", handle.id()),
-                            PromptRefusal::NotSaved(why) => not_saved(&why),
-                            other => ApiError::bad_request("content", other.to_string()),
-                        }))
+                    let said = handle.prompt(prompt).await?;
+                    Ok(said.map_err(|refusal| prompt_refused(refusal, handle.id())))
                 }
             })
             .await?;
@@ -71,13 +58,33 @@ impl Controller {
     pub async fn cancel(&self, request: CancelRequest) -> Result<CancelResponse, ApiError> {
         let handle = self.must_be_live(&request.session_id)?;
         let gone = |_| ApiError::session_not_found(request.session_id.as_str());
-        let receipt = handle.cancel().await.map_err(gone)?;
+        let delegation = &self.inner.delegation;
+        let at_work = delegation.at_work_below(&request.session_id);
+        let cause = AbortCause::User;
+        let receipt = handle.cancel(cause).await.map_err(gone)?;
+        // Those that the turn waited for ended with it; the others were told to go on by themselves.
+        let (running, stopped): (Vec<_>, Vec<_>) = at_work
+            .into_iter()
+            .partition(|child| delegation.is_at_work(child));
+        let jobs = self.inner.jobs.rows(&request.session_id).into_iter();
+        let jobs = jobs
+            .filter(|job| job.ended.is_none())
+            .map(|job| LeftRunning {
+                kind: "job".to_owned(),
+                id: job.id,
+                reason: "it runs in the background; stop it with job/kill".to_owned(),
+            });
+        let children = running.into_iter().map(|child| LeftRunning {
+            kind: "session".to_owned(),
+            id: child.to_string(),
+            reason: "this subagent works by itself; stop it with subagent/interrupt".to_owned(),
+        });
         let stopped = Stopped {
             turn: receipt.turn,
             tools: receipt.tools,
             processes: receipt.commands as u64,
-            children: Vec::new(),
-            left_running: Vec::new(),
+            children: stopped,
+            left_running: children.chain(jobs).collect(),
         };
         Ok(CancelResponse {
             accepted: true,
@@ -195,6 +202,38 @@ impl Controller {
             AnswerReceipt::Settled(outcome) => Ok(late(name_of(outcome))),
             AnswerReceipt::Unknown => Err(unknown()),
         }
+    }
+}
+
+/// A prompt as it came, checked.
+pub(super) fn prompt_of(
+    request_id: String,
+    content: &[PromptContentPart],
+    mode: DeliveryMode,
+    client_time_zone: Option<String>,
+) -> Result<Prompt, ApiError> {
+    if request_id.is_empty() {
+        return Err(ApiError::bad_request("requestId", "must not be empty"));
+    }
+    let content = content_of(content)?;
+    check_time_zone(client_time_zone.as_deref())?;
+    Ok(Prompt {
+        request_id,
+        content,
+        steer: mode == DeliveryMode::Steer,
+        client_time_zone,
+    })
+}
+
+/// Why a session did not take a prompt.
+pub(super) fn prompt_refused(refusal: PromptRefusal, session: &SessionId) -> ApiError {
+    match refusal {
+        PromptRefusal::Conflict => {
+            let message = "this requestId was used for another prompt";
+            ApiError::new(ErrorCode::SessionConflict, message).with("sessionId", session)
+        }
+        PromptRefusal::NotSaved(why) => not_saved(&why),
+        other => ApiError::bad_request("content", other.to_string()),
     }
 }
 

@@ -1,30 +1,34 @@
-//! `subagent/list`: the rows of `orrery-subagent` in the words of the contract
-//! (`controller.md` 1.19), and the address of one child. Looking wakes nobody.
+//! The `subagent` namespace: the rows of `orrery-subagent` in the words of the contract
+//! (`controller.md` 1.19), the address of one child, speaking to it and stopping it. Looking wakes
+//! nobody.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use orrery_api::content::SubagentMode;
+use orrery_api::content::{Accepted, DeliveryMode, SubagentMode};
 use orrery_api::error::{ApiError, ErrorCode};
 use orrery_api::subagent::{
-    SubagentActivity, SubagentDiagnosticReason, SubagentEntry, SubagentListRequest,
-    SubagentListResponse, SubagentScope,
+    SubagentActivity, SubagentDiagnosticReason, SubagentEntry, SubagentInterruptRequest,
+    SubagentListRequest, SubagentListResponse, SubagentPromptRequest, SubagentPromptResponse,
+    SubagentScope,
 };
 use orrery_projection::checkpoint::CheckpointStore;
 use orrery_projection::{Registry, Unit as _};
 use orrery_query::{Corpus, LiveSessions};
 use orrery_session::SessionId;
 use orrery_storage::Store;
+use orrery_subagent::delegation::{Authority, Hold};
 use orrery_subagent::listing::{
     Activity, Descendant, ListError, Lister, ListingCost, Reason, Row, Services,
 };
 use orrery_subagent::units::{Identity, SubagentUnit};
 use tokio_util::sync::CancellationToken;
 
-use super::{Controller, Found, failures};
+use super::prompting::{prompt_of, prompt_refused};
+use super::{Controller, Found, failures, household};
 
-/// The units whose whole state the list reads off live sessions.
-pub(super) const SHARED: &[&str] = &["subagent"];
+/// The units whose whole state is read off live sessions: by the list, by delegation, by jobs.
+pub(super) const SHARED: &[&str] = &["subagent", "permissions", "jobs"];
 
 /// A lister of everything that this Host knows.
 pub(super) fn lister(
@@ -146,6 +150,92 @@ impl Controller {
             return Err(refused(ErrorCode::SubagentUnauthorized, message));
         }
         Ok(found)
+    }
+
+    /// Takes a person's message to a continuable child. The child is resumed for it, and where need
+    /// be the session on top of it and the chain down to its parent (decision D32).
+    ///
+    /// # Errors
+    /// When there is no such child, or it or its parent cannot be reached.
+    pub async fn prompt_subagent(
+        &self,
+        request: SubagentPromptRequest,
+    ) -> Result<SubagentPromptResponse, ApiError> {
+        if request.mode != SubagentMode::Continuable {
+            let message = "a one-shot subagent does one thing; speak to its parent";
+            return Err(ApiError::bad_request("mode", message));
+        }
+        let prompt = prompt_of(
+            request.request_id,
+            &request.content,
+            request.delivery.unwrap_or(DeliveryMode::Queue),
+            request.client_time_zone,
+        )?;
+        let (parent, child) = (&request.parent_session_id, &request.child_session_id);
+        self.addressed_child(parent, child, request.mode).await?;
+        let _holds = self.wake_chain(parent).await?;
+        let said = self.inner.delegation.prompt(parent, child, prompt).await;
+        let said = said.map_err(|error| household::refused(&error))?;
+        let message_id = said.map_err(|refusal| prompt_refused(refusal, child))?;
+        Ok(SubagentPromptResponse { message_id })
+    }
+
+    /// Makes a session and everything above it live; they stay so while the answer is held.
+    async fn wake_chain(&self, session: &SessionId) -> Result<Vec<Hold>, ApiError> {
+        let mut chain = vec![session.clone()];
+        loop {
+            let top = chain.last().unwrap_or(session);
+            let found = self.look(top).await.map_err(|error| {
+                if error.code == ErrorCode::SessionNotFound {
+                    let message = "a session above this child is gone";
+                    return ApiError::new(ErrorCode::SubagentParentUnavailable, message);
+                }
+                error
+            })?;
+            let above = found.header().parent_session.clone();
+            let above = above.filter(|_| found.header().is_subagent());
+            // A cycle can only be made by hand.
+            let Some(above) = above.filter(|above| !chain.contains(above)) else {
+                break;
+            };
+            chain.push(above);
+        }
+        let delegation = &self.inner.delegation;
+        let holds = chain.iter().map(|id| delegation.hold(id)).collect();
+        if let Some(root) = chain.last() {
+            self.resume(root).await?;
+        }
+        for pair in chain.windows(2).rev() {
+            if let [child, parent] = pair
+                && self.inner.live.get(child).is_none()
+            {
+                let woken = delegation.wake(parent, child).await;
+                woken.map_err(|error| {
+                    let why = household::refused(&error).message;
+                    ApiError::new(ErrorCode::SubagentParentUnavailable, why)
+                        .with("reason", error.code())
+                })?;
+            }
+        }
+        Ok(holds)
+    }
+
+    /// Stops a child's running turn; nothing is resumed for it. What is not there to be stopped is
+    /// stopped already.
+    ///
+    /// # Errors
+    /// When the child is of another parent.
+    pub async fn interrupt_subagent(
+        &self,
+        request: SubagentInterruptRequest,
+    ) -> Result<Accepted, ApiError> {
+        let authority = Authority::Person {
+            parent: request.parent_session_id,
+        };
+        let child = &request.child_session_id;
+        let stopped = self.inner.delegation.interrupt(child, &authority).await;
+        stopped.map_err(|error| household::refused(&error))?;
+        Ok(Accepted::YES)
     }
 
     /// What listing subagents has cost since the Host began.

@@ -74,6 +74,7 @@ async fn talk(workspace: &Path, prompt: &str) -> String {
                 .unwrap();
             let cx = ToolContext {
                 call_id: call.clone(),
+                session: SessionId::new("s").unwrap(),
                 cwd: Arc::from(workspace),
                 cancel: CancellationToken::new(),
             };

@@ -3,7 +3,7 @@
 //! The doc comments of a struct are its schema's descriptions. The schema's text is deterministic
 //! (keys sorted), because it is part of the cached prefix of every request.
 
-use orrery_agent::tool::{ToolError, ToolOutput};
+use crate::tool::{ToolError, ToolOutput};
 use orrery_session::payload::ToolDefinition;
 use orrery_session::{ContentBlock, Json};
 use schemars::JsonSchema;
@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 /// A tool's definition, its schema derived from `Args`.
-pub(crate) fn definition<Args: JsonSchema>(name: &str, description: &str) -> ToolDefinition {
+pub fn definition<Args: JsonSchema>(name: &str, description: &str) -> ToolDefinition {
     let settings =
         SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
     let mut schema: Value = settings
@@ -64,21 +64,21 @@ fn simplify(schema: &mut Value) {
 /// # Errors
 ///
 /// `INVALID_ARGS` with what is wrong: a field that is missing, unknown or of another type.
-pub(crate) fn parse<Args: DeserializeOwned>(arguments: &Json) -> Result<Args, ToolError> {
+pub fn parse<Args: DeserializeOwned>(arguments: &Json) -> Result<Args, ToolError> {
     arguments
         .parse()
         .map_err(|error| invalid(error.to_string()))
 }
 
 /// An `INVALID_ARGS` error.
-pub(crate) fn invalid(message: impl Into<String>) -> ToolError {
+pub fn invalid(message: impl Into<String>) -> ToolError {
     ToolError::InvalidArguments {
         message: message.into(),
     }
 }
 
 /// A failure with a code.
-pub(crate) fn failed(code: &'static str, message: impl Into<String>) -> ToolError {
+pub fn failed(code: &'static str, message: impl Into<String>) -> ToolError {
     ToolError::Failed {
         code,
         message: message.into(),
@@ -86,7 +86,7 @@ pub(crate) fn failed(code: &'static str, message: impl Into<String>) -> ToolErro
 }
 
 /// An answer of text with something for clients beside it.
-pub(crate) fn output<Meta: Serialize>(text: String, meta: &Meta) -> Result<ToolOutput, ToolError> {
+pub fn output<Meta: Serialize>(text: String, meta: &Meta) -> Result<ToolOutput, ToolError> {
     let meta = Json::from_value(meta).map_err(|error| failed("IO", error.to_string()))?;
     Ok(ToolOutput {
         content: vec![ContentBlock::text(text)],
