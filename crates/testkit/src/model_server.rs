@@ -54,12 +54,28 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Script {
     replies: VecDeque<Reply>,
+    replies_for: VecDeque<(String, Reply)>,
     fallback: Option<Reply>,
     models: Vec<String>,
     strict: bool,
     received: Vec<Received>,
     /// The reasoning that went out with each tool call.
     reasoning: BTreeMap<String, String>,
+}
+
+impl Script {
+    /// The next reply that is meant for this conversation alone.
+    fn reply_for(&mut self, body: &Value) -> Option<Reply> {
+        let said = |message: &Value| {
+            let of_user = message["role"] == "user";
+            of_user.then(|| message["content"].to_string())
+        };
+        let messages = body["messages"].as_array()?;
+        let said: Vec<String> = messages.iter().filter_map(said).collect();
+        let meant = |(words, _): &(String, Reply)| said.iter().any(|text| text.contains(words));
+        let at = self.replies_for.iter().position(meant)?;
+        self.replies_for.remove(at).map(|(_, reply)| reply)
+    }
 }
 
 /// What happened so far.
@@ -125,6 +141,13 @@ impl ModelServer {
     /// Queues a reply.
     pub fn push(&self, reply: Reply) {
         self.shared.script().replies.push_back(reply);
+    }
+
+    /// Queues a reply for the conversation in which a user message holds `words`: conversations that
+    /// go on side by side each have their own queue then.
+    pub fn push_for(&self, words: &str, reply: Reply) {
+        let entry = (words.to_owned(), reply);
+        self.shared.script().replies_for.push_back(entry);
     }
 
     /// Answers all requests beyond the queue; without it they get status 500.
@@ -214,8 +237,8 @@ async fn chat(State(shared): State<Arc<Shared>>, headers: HeaderMap, text: Strin
             Some(reason) => Err((StatusCode::BAD_REQUEST, reason)),
             None => {
                 let reply = script
-                    .replies
-                    .pop_front()
+                    .reply_for(&body)
+                    .or_else(|| script.replies.pop_front())
                     .or_else(|| script.fallback.clone());
                 if let Some(reply) = &reply {
                     let reasoning = reply.reasoning_text();

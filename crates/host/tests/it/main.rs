@@ -9,6 +9,7 @@ mod answers;
 mod checkpoints;
 mod client;
 mod crash;
+mod delegation;
 mod documents;
 mod gateway;
 mod kills;

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::{TestHost, session, types};
 
-fn config(server: &ModelServer) -> String {
+pub(crate) fn config(server: &ModelServer) -> String {
     format!(
         "default_model = \"local/small\"\n[providers.local]\nkind = \"openai-chat\"\n\
          base_url = \"{}\"\nmodels = [\"small\"]\n\
