@@ -216,6 +216,8 @@ async fn agents_speak_both_ways_and_stop_each_other_only_from_above() {
     let folder = tempfile::tempdir().unwrap();
     let server = ModelServer::start().await.unwrap();
     let (working, heard) = (Gate::new(), Gate::new());
+    // The parent is told of the stop in this turn or in one of its own.
+    server.fallback(Reply::say("noted"));
     server.push_for("THE-PARENT", delegate("c1", "dig", "THE-CHILD digs", true));
     server.push_for(
         "THE-CHILD",

@@ -44,10 +44,6 @@ impl Tool for InterruptAgent {
         )
     }
 
-    fn parallel(&self, _arguments: &Json) -> bool {
-        true
-    }
-
     fn access(&self, arguments: &Json, _cwd: &Path) -> Result<Access, ToolError> {
         arguments::parse::<Arguments>(arguments).map(|_| Access::Read)
     }

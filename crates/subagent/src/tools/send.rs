@@ -54,10 +54,6 @@ impl Tool for SendMessage {
         )
     }
 
-    fn parallel(&self, _arguments: &Json) -> bool {
-        true
-    }
-
     fn access(&self, arguments: &Json, _cwd: &Path) -> Result<Access, ToolError> {
         let arguments: Arguments = arguments::parse(arguments)?;
         filled("message", &arguments.message)?;
