@@ -7,6 +7,7 @@
 //! Owns pace and framing of the stream. A prompt such as `count slowly to 50` streams that many
 //! numbers, which is the easy way to try stopping, reconnecting and killing.
 
+mod delegate;
 mod intent;
 mod plan;
 mod summary;

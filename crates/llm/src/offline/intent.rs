@@ -8,6 +8,10 @@
 pub(super) enum Intent {
     /// Look around and describe the project.
     Summarise,
+    /// Share a summary out to subagents, one for each top folder.
+    Delegate,
+    /// Describe one folder.
+    LookInto { path: String },
     /// Show a folder.
     List { path: String },
     /// Show a file.
@@ -46,6 +50,8 @@ const COUNT_MAX: u32 = 10_000;
 pub(super) fn read(prompt: &str) -> Intent {
     let text = Prompt::new(prompt.trim());
     None.or_else(|| text.count_to())
+        .or_else(|| text.delegate())
+        .or_else(|| text.look_into())
         .or_else(|| text.run())
         .or_else(|| text.edit())
         .or_else(|| text.write())
@@ -339,6 +345,27 @@ impl<'a> Prompt<'a> {
         };
         let path = self.path().or_else(named).unwrap_or_else(|| ".".to_owned());
         Some(Intent::List { path })
+    }
+
+    fn delegate(&self) -> Option<Intent> {
+        let wants = self.says(
+            &["subagent", "subagents", "delegate"],
+            &["子代理", "分派", "委派"],
+        );
+        (wants && self.summarise().is_some()).then_some(Intent::Delegate)
+    }
+
+    fn look_into(&self) -> Option<Intent> {
+        let begins = [
+            "summarise the folder `",
+            "summarize the folder `",
+            "总结文件夹 `",
+        ];
+        let wants = begins.iter().any(|begin| self.lower.starts_with(begin));
+        let path = self.quoted.first().filter(|_| wants)?;
+        Some(Intent::LookInto {
+            path: (*path).to_owned(),
+        })
     }
 
     fn summarise(&self) -> Option<Intent> {

@@ -1,13 +1,13 @@
 //! The next step of the offline demo: a pure function of the request.
 //!
 //! Owns what each intention does with the tools, step by step, and what it says about their
-//! answers. No intention takes more than three steps. Pace and framing are the parent's.
+//! answers. No intention but sharing out takes more than three steps. Pace and framing are the parent's.
 
 use orrery_session::{ContentBlock, Message, Role, Source};
 
 use super::intent::{self, Intent};
-use super::summary;
 use super::talk::{self, Language};
+use super::{delegate, summary};
 use crate::seam::LlmRequest;
 
 /// Lines of a tool's answer that are repeated in ours.
@@ -56,6 +56,9 @@ pub(super) fn answer(request: &LlmRequest) -> Answer {
     let steps_done = so_far.iter().filter(|m| m.role == Role::Assistant).count();
     let first_of_session = !request.messages.iter().any(|m| m.role == Role::Assistant);
 
+    if let Some(notice) = notice(so_far) {
+        return say("", &heard(language, &notice));
+    }
     let mut answer = match intent::read(&prompt) {
         Intent::Unknown => say(
             language.say(
@@ -71,6 +74,8 @@ pub(super) fn answer(request: &LlmRequest) -> Answer {
             ..Answer::default()
         },
         Intent::Summarise => summary::step(language, steps_done, &exchanges),
+        Intent::Delegate => delegate::step(language, &exchanges),
+        Intent::LookInto { path } => delegate::look_into(language, &path, &exchanges),
         single => match exchanges.as_slice() {
             [] if steps_done == 0 => ask(language, &single),
             [] => say("", language.say("No tool answered.\n", "没有工具回答。\n")),
@@ -124,7 +129,7 @@ pub(super) fn call(name: &'static str, arguments: &[(&str, serde_json::Value)]) 
 fn last_prompt(messages: &[Message]) -> (String, &[Message]) {
     let asks = |message: &&Message| {
         message.role == Role::User
-            && !matches!(message.source, Source::Tool { .. } | Source::Plugin { .. })
+            && from_somebody(&message.source)
             && !message.visible_text().trim().is_empty()
     };
     let at = messages.iter().rposition(|message| asks(&message));
@@ -132,6 +137,34 @@ fn last_prompt(messages: &[Message]) -> (String, &[Message]) {
     (
         before.last().map(Message::visible_text).unwrap_or_default(),
         after,
+    )
+}
+
+/// Whether a message asks for something: a person's, or another agent's.
+fn from_somebody(source: &Source) -> bool {
+    match source {
+        Source::Tool { .. } | Source::Plugin { .. } => false,
+        Source::Other(_) => source.kind() == "agent-message",
+        _ => true,
+    }
+}
+
+/// What the house tells of something that ended, when nothing was said since.
+fn notice(messages: &[Message]) -> Option<String> {
+    let last = messages.last()?;
+    let told = match &last.source {
+        Source::Plugin { form, .. } => form.as_deref() == Some("notice"),
+        Source::Other(_) => last.source.kind() == "subagent-settled",
+        _ => false,
+    };
+    told.then(|| last.visible_text())
+}
+
+fn heard(language: Language, notice: &str) -> String {
+    let headline = language.say("I was told:", "我收到通知：");
+    format!(
+        "{headline}\n\n{}",
+        talk::fenced(notice, SHOWN_LINES, language)
     )
 }
 
@@ -196,7 +229,12 @@ fn ask(language: Language, intent: &Intent) -> Answer {
             ],
         ),
         Intent::Run { command } => call("bash", &[("command", command.as_str().into())]),
-        Intent::Summarise | Intent::CountTo(_) | Intent::Help | Intent::Unknown => {
+        Intent::Summarise
+        | Intent::Delegate
+        | Intent::LookInto { .. }
+        | Intent::CountTo(_)
+        | Intent::Help
+        | Intent::Unknown => {
             return Answer::default();
         }
     };
@@ -258,7 +296,12 @@ fn report(language: Language, intent: &Intent, last: &Exchange) -> Answer {
         Intent::Run { .. } if output.is_empty() => "命令已运行，没有输出。\n".to_owned(),
         Intent::Run { .. } if english => format!("It ran. The output:\n\n{}", shown()),
         Intent::Run { .. } => format!("命令已运行，输出：\n\n{}", shown()),
-        Intent::Summarise | Intent::CountTo(_) | Intent::Help | Intent::Unknown => String::new(),
+        Intent::Summarise
+        | Intent::Delegate
+        | Intent::LookInto { .. }
+        | Intent::CountTo(_)
+        | Intent::Help
+        | Intent::Unknown => String::new(),
     };
     say("", &text)
 }

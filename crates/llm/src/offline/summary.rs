@@ -188,7 +188,7 @@ fn write_up(language: Language, done: &[Exchange]) -> String {
 }
 
 /// Folders and files of a `list` answer: folders end in a slash, files have their size behind.
-fn entries(output: &str) -> (Vec<&str>, Vec<&str>) {
+pub(super) fn entries(output: &str) -> (Vec<&str>, Vec<&str>) {
     let mut folders = Vec::new();
     let mut files = Vec::new();
     for line in output.lines() {
@@ -225,7 +225,7 @@ pub(super) fn note(output: &str) -> &str {
     last.trim_start_matches('(').trim_end_matches(')')
 }
 
-fn path_of(arguments: &str) -> String {
+pub(super) fn path_of(arguments: &str) -> String {
     let value: Option<serde_json::Value> = serde_json::from_str(arguments).ok();
     let path = value.as_ref().and_then(|value| value.get("path")?.as_str());
     path.unwrap_or("?").to_owned()
@@ -305,7 +305,7 @@ fn facts(path: &str, text: &str) -> Option<String> {
 }
 
 /// How many paths end in what, most frequent first.
-fn kinds(output: &str) -> Vec<(String, usize)> {
+pub(super) fn kinds(output: &str) -> Vec<(String, usize)> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for line in output
         .lines()

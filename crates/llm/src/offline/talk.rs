@@ -45,6 +45,7 @@ pub(super) fn abilities(language: Language) -> &'static str {
     language.say(
         "These are the things I can really do here:\n\n\
          - `look around and summarise this project`\n\
+         - `summarise this repository with subagents` (one for each folder)\n\
          - `list src` · `read README.md` · `search \"TODO\" in src`\n\
          - `how many rust files are there` · `count the lines of README.md`\n\
          - `create notes.md with content \"hello\"`\n\
@@ -54,6 +55,7 @@ pub(super) fn abilities(language: Language) -> &'static str {
          For anything else, configure a provider with a real model and select it.\n",
         "我在这里真正能做的是：\n\n\
          - `看看这个项目，总结一下`\n\
+         - `用子代理总结这个项目`（每个目录一个）\n\
          - `列出 src` · `读取 README.md` · `在 src 里搜索 \"TODO\"`\n\
          - `有多少 rust 文件` · `统计 README.md 的行数`\n\
          - `创建 notes.md，内容为 \"你好\"`\n\

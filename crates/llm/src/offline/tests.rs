@@ -39,7 +39,9 @@ fn request(messages: Vec<Message>) -> LlmRequest {
             stop: None,
         },
         system: None,
-        tools: tools(&["list", "read", "write", "edit", "glob", "grep", "bash"]),
+        tools: tools(&[
+            "list", "read", "write", "edit", "glob", "grep", "bash", "subagent",
+        ]),
         messages,
         session_id: SessionId::new("s").unwrap(),
     }
@@ -213,4 +215,35 @@ async fn the_deltas_add_up_to_the_blocks() {
         }
     }
     assert_eq!(whole.finish(), deltas.finish());
+}
+
+#[tokio::test]
+async fn a_summary_with_subagents_starts_one_for_each_folder_and_merges_their_words() {
+    let mut messages = vec![prompt("summarise this repository with subagents")];
+    let folders: String = (0..10).map(|n| format!("f{n}/\n")).collect();
+    let mut started = Vec::new();
+    for _ in 0..3 {
+        let answer = ask(messages.clone()).await;
+        for (_, name, arguments) in answer.tool_calls() {
+            if name == "subagent" {
+                let arguments: serde_json::Value = serde_json::from_str(arguments).unwrap();
+                assert_eq!(arguments["run_in_background"], false);
+                started.push(arguments["prompt"].as_str().unwrap().to_owned());
+            }
+        }
+        messages = answered(messages, answer, |name| match name {
+            "list" => format!(".git/\n{folders}README.md (9 bytes)\n"),
+            _ => "three files".to_owned(),
+        });
+    }
+    assert_eq!(started.len(), 10);
+    let child = ask(vec![prompt(&started[9])]).await;
+    let asked: Vec<&str> = child.tool_calls().map(|(_, name, _)| name).collect();
+    assert_eq!(asked, ["list", "glob", "grep"]);
+    let merged = text(&ask(messages).await);
+    assert!(
+        merged.contains("### `f9/`") && merged.contains("three files"),
+        "{merged}"
+    );
+    assert!(!merged.contains(".git"), "{merged}");
 }
