@@ -100,14 +100,25 @@ impl Checkpoints {
 
     /// The record, once the log is on disk as far as the record goes.
     async fn durable(&self, kept: Kept) -> Result<(SessionId, CheckpointRecord), String> {
-        if let Some(log) = &kept.log {
-            log.flush().await?;
-        }
+        let flushed = match &kept.log {
+            Some(log) => log.flush().await,
+            None => Ok(()),
+        };
         let mut record = kept.record;
         let closed = kept.trigger == Trigger::Detach;
         // A log that cannot be looked at is looked at again by whoever lists it: a record that names
         // no place in it is not built upon.
-        if let Ok(view) = self.inner.logs.view(&kept.id).await {
+        let view = self.inner.logs.view(&kept.id).await;
+        if let Err(why) = flushed {
+            // A log that was closed meanwhile has everything on disk, and flushes nothing more.
+            let leads = view
+                .as_ref()
+                .is_ok_and(|v| v.stored_end() >= record.reach());
+            if !leads {
+                return Err(why);
+            }
+        }
+        if let Ok(view) = view {
             let reach = record.reach();
             let stands = view.stored_end() == reach && view.end() == view.stored_end();
             record.revision = (closed && stands).then(|| view.revision().to_string());

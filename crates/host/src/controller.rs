@@ -334,7 +334,7 @@ impl Controller {
         self.inner.closing.cancel();
         self.inner.delegation.drain();
         self.inner.jobs.drain().await;
-        let stops = self.inner.live.all().into_iter().map(|handle| async move {
+        let stops = self.inner.live.unclosed().into_iter().map(|handle| async move {
             if handle.stop().await.is_err() {
                 tracing::debug!(session = %handle.id(), "closed by itself before it was stopped");
             }

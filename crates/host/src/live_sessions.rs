@@ -48,6 +48,16 @@ impl LiveSessions {
             .collect()
     }
 
+    /// All sessions whose log is not free yet: the live ones and those that are being closed.
+    pub(crate) fn unclosed(&self) -> Vec<SessionHandle> {
+        let handles = self.handles.lock().unwrap_or_else(PoisonError::into_inner);
+        handles
+            .values()
+            .filter(|handle| !handle.live().head().borrow().closed)
+            .cloned()
+            .collect()
+    }
+
     /// Wakes everybody who watches.
     pub(crate) fn changed(&self) {
         self.changes.send_modify(|count| *count += 1);

@@ -160,16 +160,20 @@ impl ControlFeed {
             .cloned()
             .collect();
         for session_id in gone {
-            // A session detaches only with an empty queue and no open question.
+            self.told_jobs.remove(&session_id);
+            // A session detaches without an open question. What waited still waits, on disk: a
+            // subagent comes to rest with messages that were parked by a stop.
             if let Some(state) = self.told.remove(&session_id) {
                 if !state.queue.is_empty() {
-                    let (parked, items) = (false, Vec::new());
-                    let update = QueueUpdate {
-                        session_id: session_id.clone(),
-                        parked,
-                        items,
-                    };
-                    self.waiting.push_back(ControlItem::Queue(update));
+                    self.told_cold.push(session_id.clone());
+                    if !state.parked {
+                        let SessionQueue { items, .. } = queue_of(&state.queue, true);
+                        self.waiting.push_back(ControlItem::Queue(QueueUpdate {
+                            session_id: session_id.clone(),
+                            parked: true,
+                            items,
+                        }));
+                    }
                 }
                 if !state.asking.is_empty() {
                     let interactions = Vec::new();

@@ -64,8 +64,8 @@ fn address(parent: &str, child: &str, mode: &str) -> Value {
 
 /// The last tool result of a list of followed items.
 fn result_of(items: &[Value]) -> String {
-    let results = items.iter().filter(|i| i["event"]["type"] == "tool/result");
-    results.last().unwrap()["event"]["data"].to_string()
+    let mut results = items.iter().filter(|i| i["event"]["type"] == "tool/result");
+    results.next_back().unwrap()["event"]["data"].to_string()
 }
 
 #[tokio::test]
