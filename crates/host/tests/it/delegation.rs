@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use orrery_testkit::folders::copy_folder;
 use orrery_testkit::model_server::{Gate, ModelServer, Reply};
 use serde_json::{Value, json};
 
@@ -428,4 +429,92 @@ async fn a_fork_begins_with_what_was_said_and_runs_as_a_job() {
     let refused = host.client.code("job/output", unknown).await;
     assert_eq!(refused, (404, "job/not-found".to_owned()));
     host.stop().await;
+}
+
+#[tokio::test]
+async fn after_a_crash_at_any_moment_every_child_is_there_and_takes_the_next_message() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = ModelServer::start().await.unwrap();
+    server.push_for(
+        "THE-PARENT",
+        Reply::new()
+            .tool_call("c1", "subagent", &task("stays", "STAYING-CHILD", true))
+            .tool_call("c2", "subagent", &task("once", "ONCE-CHILD", false)),
+    );
+    let call = || Reply::new().text("begun").tool_call("k1", "list", "{}");
+    for name in ["STAYING-CHILD", "ONCE-CHILD"] {
+        server.push_for(name, call());
+    }
+    server.fallback(Reply::say("so be it"));
+    let config = format!("{}[session]\ndurability = \"event\"\n", config(&server));
+    let host = TestHost::start(folder.path(), &config).await;
+    let parent = session(&host, &folder.path().join("p")).await;
+    let (over, running) = (
+        std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false)),
+        folder.path().join("data"),
+    );
+    let stop = std::sync::Arc::clone(&over);
+    let copies = tokio::task::spawn_blocking(move || {
+        let mut dead = Vec::new();
+        while !stop.load(std::sync::atomic::Ordering::Acquire) && dead.len() < 200 {
+            let copy = tempfile::tempdir().unwrap();
+            // A file may go or grow under the copying; what is copied is what a disk may hold.
+            if copy_folder(
+                &running.join("sessions"),
+                &copy.path().join("data/sessions"),
+            )
+            .is_ok()
+            {
+                dead.push(copy);
+            }
+        }
+        dead
+    });
+    host.client
+        .prompt(&parent, "r1", "THE-PARENT delegates")
+        .await;
+    children_once(&host, &parent, |rows| {
+        rows.len() == 2 && rows.iter().all(|row| row["activity"] == "inactive")
+    })
+    .await;
+    over.store(true, std::sync::atomic::Ordering::Release);
+    let copies = copies.await.unwrap();
+    host.stop().await;
+
+    let mut seen = std::collections::BTreeSet::new();
+    for dead in copies.iter().step_by(1 + copies.len() / 20) {
+        let host = TestHost::start(dead.path(), &config).await;
+        let rows = children(&host, &parent).await;
+        seen.insert(rows.len());
+        for row in rows {
+            let child = id_of(&row);
+            if row["kind"] == "diagnostic" {
+                // Made, and gone before it could say who it is.
+                assert_eq!(row["reason"], "corrupt", "{row}");
+                continue;
+            }
+            let mode = row["mode"].as_str().unwrap();
+            let mut socket = host.client.socket().await;
+            let follow = json!({"address": address(&parent, &child, mode)});
+            socket.open("k", "session/follow", follow).await;
+            let opening = socket.item("k").await;
+            let kinds = types(opening["records"].as_array().unwrap());
+            let ended = kinds.iter().filter(|k| *k == "turn/end").count();
+            let begun = kinds.iter().filter(|k| *k == "turn/start").count();
+            assert_eq!(begun, ended, "an open turn shows as interrupted: {kinds:?}");
+            if mode == "one-shot" {
+                continue;
+            }
+            let prompt = json!({"requestId": "again", "parentSessionId": parent,
+                "childSessionId": child, "mode": mode,
+                "content": [{"type": "text", "text": "go on"}]});
+            host.client.ok("subagent/prompt", prompt).await;
+            let said = socket
+                .until("k", |i| i["event"]["type"] == "turn/end")
+                .await;
+            assert!(!said.is_empty());
+        }
+        host.stop().await;
+    }
+    assert!(seen.contains(&2), "{seen:?}");
 }
