@@ -13,6 +13,7 @@
 //! Start reading at [`store`], then [`log_file`].
 
 pub mod attachments;
+mod believed;
 pub mod catalogue;
 mod catalogue_file;
 pub mod disk;
@@ -24,6 +25,7 @@ pub mod lock;
 pub mod log_file;
 pub mod read;
 pub mod store;
+mod tally;
 pub mod view;
 mod walk;
 mod writer;
@@ -33,5 +35,6 @@ pub use error::StorageError;
 pub use index::entry::Facts;
 pub use layout::Compression;
 pub use read::{RawLog, Revision, StoredLog};
-pub use store::{Durability, LogWriter, Opened, SaveState, Store, StoreOptions};
+pub use store::{BELIEVED_FOR, Durability, LogWriter, Opened, SaveState, Store, StoreOptions};
+pub use tally::Reads;
 pub use view::LogView;

@@ -115,6 +115,14 @@ impl CheckpointStore for Kept {
     fn load(&self, id: &SessionId) -> Result<Option<CheckpointRecord>, CheckpointError> {
         Ok(self.0.lock().unwrap().get(id).cloned())
     }
+    fn load_these(
+        &self,
+        ids: &[SessionId],
+    ) -> Result<BTreeMap<SessionId, CheckpointRecord>, CheckpointError> {
+        let kept = self.0.lock().unwrap();
+        let found = ids.iter().filter_map(|id| kept.get_key_value(id));
+        Ok(found.map(|(id, record)| (id.clone(), record.clone())).collect())
+    }
     fn load_all(&self) -> Result<BTreeMap<SessionId, CheckpointRecord>, CheckpointError> {
         Ok(self.0.lock().unwrap().clone())
     }
