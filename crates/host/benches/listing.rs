@@ -31,7 +31,7 @@ use orrery_storage::disk::RealDisk;
 use orrery_storage::layout::log_path;
 use orrery_storage::{Compression, LogView, Store, StoreOptions};
 use orrery_subagent::listing::{Lister, Services};
-use orrery_testkit::zstd_frames;
+use orrery_testkit::zstd_frames::Framing;
 use tokio_util::sync::CancellationToken;
 
 const RUNS: usize = 101;
@@ -122,17 +122,23 @@ async fn fill(
     let store = Store::start(disk, StoreOptions::new(root)).unwrap();
     let (first, others) = headers.split_first().unwrap();
     let writer = store.create(first.clone(), inherited).await.unwrap();
-    for batch in events.chunks(64) {
+    // What is inherited comes in one batch, as a fork writes it.
+    let (prefix, rest) = events.split_at(inherited.index());
+    for batch in std::iter::once(prefix).chain(rest.chunks(64)) {
         writer.append(batch.to_vec()).unwrap();
         writer.flush().await.unwrap();
     }
     writer.close().await.unwrap();
     let whole = std::fs::read(log_path(root, first, Compression::Zstd)).unwrap();
-    let body = zstd_frames::frames(&whole)[1].start;
+    // Behind the header's frame.
+    let magic = [0x28, 0xB5, 0x2F, 0xFD];
+    let body = 1 + whole[1..].windows(4).position(|four| four == magic).unwrap();
     for header in others {
         let path = log_path(root, header, Compression::Zstd);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        let mut bytes = zstd_frames::compress(&encode_header(header, inherited));
+        let mut bytes = Framing::Unchecked
+            .frame(&encode_header(header, inherited))
+            .unwrap();
         bytes.extend_from_slice(&whole[body..]);
         std::fs::write(&path, bytes).unwrap();
         LogView::open(&RealDisk, &path, Compression::Zstd).unwrap();
