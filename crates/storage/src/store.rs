@@ -201,6 +201,18 @@ impl Store {
 
     /// Opens one log for selective reads, changing nothing of it.
     pub async fn view(&self, id: &SessionId) -> Result<LogView, StorageError> {
+        self.look_into(id, Ok).await
+    }
+
+    /// The same, and reads in it at once, before anybody waits for another thread.
+    ///
+    /// # Errors
+    /// When the log cannot be opened, and those of `read`.
+    pub async fn look_into<T: Send + 'static>(
+        &self,
+        id: &SessionId,
+        read: impl FnOnce(LogView) -> Result<T, StorageError> + Send + 'static,
+    ) -> Result<T, StorageError> {
         let (inner, id) = (Arc::clone(&self.inner), id.clone());
         blocking(move || {
             let entry = inner.find(&id)?;
@@ -210,7 +222,7 @@ impl Store {
                 inner.believed.forget(&id);
             }
             if view.header().id == id {
-                Ok(view)
+                read(view)
             } else {
                 Err(StorageError::NotFound { id })
             }

@@ -115,7 +115,7 @@ impl Ladder<'_> {
     async fn observed(&self, header: &SessionHeader) -> Result<Judged, ListError> {
         self.wanted()?;
         self.counters.observations.fetch_add(1, Ordering::Relaxed);
-        let wanted = Projections::Afresh(&[KEY]);
+        let wanted = Projections::Own(&[KEY]);
         let lease = self.corpus.observe(&header.id, wanted, self.signal).await;
         self.wanted()?;
         let lease = match lease {
