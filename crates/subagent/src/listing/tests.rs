@@ -1,6 +1,12 @@
+mod cancelling;
+mod cases;
+mod model;
+mod witness;
+
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Mutex;
+use std::time::Duration;
 
 use orrery_projection::checkpoint::{
     CheckpointError, CheckpointIdentity, CheckpointRecord, CheckpointRow,
@@ -10,7 +16,7 @@ use orrery_query::{LiveLog, NobodyLive};
 use orrery_session::{
     Event, Json, SessionHeader, SessionLogOffset, SessionSeqCursor, SharedEvent, Timestamp,
 };
-use orrery_storage::disk::RealDisk;
+use orrery_storage::disk::{Disk, RealDisk};
 use orrery_storage::{Store, StoreOptions};
 
 use super::*;
@@ -149,9 +155,17 @@ struct House {
 
 impl House {
     fn new() -> Self {
+        Self::on(Arc::new(RealDisk))
+    }
+
+    /// A home on such a disk, where a look is believed for as long as a test runs.
+    fn on(disk: Arc<dyn Disk>) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let options = StoreOptions::new(folder.path());
-        let store = Store::start(Arc::new(RealDisk), options).unwrap();
+        let options = StoreOptions {
+            believed_for: Duration::from_secs(3600),
+            ..StoreOptions::new(folder.path())
+        };
+        let store = Store::start(disk, options).unwrap();
         let registry = Arc::new(Registry::default());
         let units = crate::units::register(&registry).unwrap();
         let awake = Arc::new(Awakes::default());
