@@ -133,7 +133,12 @@ impl Ladder<'_> {
         }
         let own = |identity: &Identity| identity.seq().offset_before() >= lease.inherited();
         let identity = lease.projections().and_then(identity).filter(own);
-        Ok(identity.map_or(Judged::Not(Reason::Corrupt), Judged::Is))
+        Ok(match (identity, self.sessions.get(&header.id)) {
+            (Some(identity), _) => Judged::Is(identity),
+            // It came to life meanwhile, and may be about to say who it is.
+            (None, Some(log)) => live(log.as_ref()),
+            (None, None) => Judged::Not(Reason::Corrupt),
+        })
     }
 }
 

@@ -67,6 +67,8 @@ struct Awake {
     header: SessionHeader,
     inherited: SessionLogOffset,
     state: Option<UnitState>,
+    /// What an observation shows, of one that comes to life while it is observed.
+    shown: Option<Snapshot>,
 }
 
 impl LiveLog for Awake {
@@ -77,7 +79,8 @@ impl LiveLog for Awake {
         self.inherited
     }
     fn end(&self) -> SessionLogOffset {
-        panic!("a list reads no log of a live session")
+        assert!(self.shown.is_some(), "a list reads no log of a live session");
+        self.inherited
     }
     fn saved(&self) -> SessionLogOffset {
         panic!("a list reads no log of a live session")
@@ -89,7 +92,8 @@ impl LiveLog for Awake {
         panic!("a list reads no log of a live session")
     }
     fn projections(&self) -> Snapshot {
-        panic!("a list looks at one state of a live session only")
+        let shown = self.shown.clone();
+        shown.expect("a list looks at one state of a live session only")
     }
     fn state(&self, key: &str) -> Option<UnitState> {
         assert_eq!(key, "subagent");
@@ -204,16 +208,29 @@ impl House {
 
     /// Wakes a session up; with `None` its unit is poisoned.
     fn live(&self, header: SessionHeader, inherited: usize, events: Option<&[SharedEvent]>) {
+        self.wake(header, inherited, events, false);
+    }
+
+    /// The same; `observed` of one that may be observed, since it slept when it was enumerated.
+    fn wake(
+        &self,
+        header: SessionHeader,
+        inherited: usize,
+        events: Option<&[SharedEvent]>,
+        observed: bool,
+    ) {
         let inherited = SessionLogOffset::of_len(inherited);
-        let state = events.and_then(|events| {
+        let cells = events.map(|events| {
             let mut cells = Cells::new(&self.registry, &header, inherited);
             cells.feed(events);
-            cells.shared_state("subagent")
+            cells
         });
+        let shown = cells.as_ref().map(Cells::snapshot);
         let log = Awake {
             header: header.clone(),
             inherited,
-            state,
+            state: cells.and_then(|cells| cells.shared_state("subagent")),
+            shown: shown.filter(|_| observed),
         };
         let mut all = self.awake.0.lock().unwrap();
         all.insert(header.id, Arc::new(log));
