@@ -170,7 +170,10 @@ async fn a_list_that_was_taken_back_before_touches_no_disk() {
 
 /// Takes a list back the moment that records are asked for.
 #[derive(Debug)]
-struct TakesBack(CancellationToken);
+struct TakesBack {
+    signal: CancellationToken,
+    records: Arc<Kept>,
+}
 
 impl CheckpointStore for TakesBack {
     fn load(&self, _: &SessionId) -> Result<Option<CheckpointRecord>, CheckpointError> {
@@ -178,10 +181,10 @@ impl CheckpointStore for TakesBack {
     }
     fn load_these(
         &self,
-        _: &[SessionId],
+        ids: &[SessionId],
     ) -> Result<BTreeMap<SessionId, CheckpointRecord>, CheckpointError> {
-        self.0.cancel();
-        Ok(BTreeMap::new())
+        self.signal.cancel();
+        self.records.load_these(ids)
     }
     fn load_all(&self) -> Result<BTreeMap<SessionId, CheckpointRecord>, CheckpointError> {
         panic!("a list asks for the records of its candidates only")
@@ -196,16 +199,27 @@ impl CheckpointStore for TakesBack {
 
 #[tokio::test]
 async fn a_list_that_is_taken_back_while_checkpoints_are_read_is_no_list() {
-    let house = House::new();
-    house.cold(child("a", "parent", 1), 0, log(&[WHOLE])).await;
-    let signal = CancellationToken::new();
-    let mut services = house.lister.services.clone();
-    services.checkpoints = Some(Arc::new(TakesBack(signal.clone())));
-    let lister = Lister::new(services);
-    let listed = lister.children(&id("parent"), &signal).await;
-    assert_eq!(listed.unwrap_err().code(), "CANCELLED");
-    assert_eq!(lister.cost().observations, 0);
-    assert_eq!(house.store.reads().logs, 0);
+    // Also when every child is answered for by then.
+    for answered in [false, true] {
+        let house = House::new();
+        let header = child("a", "parent", 1);
+        house.cold(header.clone(), 0, log(&[WHOLE])).await;
+        if answered {
+            let kept = r#"{"identity":{"mode":"one-shot","label":"kept","seq":1}}"#;
+            house.keep(&header, 0, kept);
+        }
+        let signal = CancellationToken::new();
+        let mut services = house.lister.services.clone();
+        services.checkpoints = Some(Arc::new(TakesBack {
+            signal: signal.clone(),
+            records: Arc::clone(&house.kept),
+        }));
+        let lister = Lister::new(services);
+        let listed = lister.children(&id("parent"), &signal).await;
+        assert_eq!(listed.unwrap_err().code(), "CANCELLED");
+        assert_eq!(lister.cost().observations, 0);
+        assert_eq!(house.store.reads().logs, 0);
+    }
 }
 
 #[tokio::test]

@@ -222,6 +222,21 @@ async fn a_record_that_does_not_tell_who_a_child_is_leaves_it_to_its_log() {
     }
 }
 
+#[tokio::test]
+async fn a_record_of_a_child_that_inherited_something_is_not_asked_whatever_it_says() {
+    // Its cut is written in the log's first line only, so nobody can tell whose record it is.
+    let house = House::new();
+    let header = seeded(child("one", "parent", 1));
+    house.cold(header.clone(), 2, log(&[OTHER, WHOLE])).await;
+    for cut in [0, 2] {
+        let kept = r#"{"identity":{"mode":"one-shot","label":"kept","seq":3}}"#;
+        house.keep(&header, cut, kept);
+        let rows = house.list().await;
+        assert_eq!(rows, ["one Inactive continuable look"], "cut {cut}");
+    }
+    assert_eq!(house.lister.cost().from_checkpoints, 0);
+}
+
 /// A store of records that is broken in one way or the other.
 #[derive(Debug)]
 struct Failing {
@@ -299,16 +314,21 @@ async fn a_settled_child_without_a_descriptor_has_its_place_in_the_tree() {
 
 #[tokio::test]
 async fn a_child_that_comes_to_life_while_it_is_observed_is_judged_as_a_live_one() {
-    let table: [(&[&str], Option<&str>); 3] = [
-        (&[WHOLE], Some("one Inactive continuable look")),
-        (&[], None),
-        (&["7"], Some("one Corrupt")),
+    let table: [(&[&str], usize, Option<&str>); 5] = [
+        (&[WHOLE], 0, Some("one Inactive continuable look")),
+        (&[], 0, None),
+        (&["7"], 0, Some("one Corrupt")),
+        // What it shows has an ancestor's identity in it.
+        (&[OTHER], 2, None),
+        (&[OTHER, WHOLE], 2, Some("one Inactive continuable look")),
     ];
-    for (descriptors, expected) in table {
+    for (descriptors, inherited, expected) in table {
         let disk = Arc::new(GatedDisk::default());
         let house = House::on(Arc::clone(&disk) as _);
-        let header = child("one", "parent", 1);
-        house.cold(header.clone(), 0, log(&[])).await;
+        let mut header = child("one", "parent", 1);
+        header.is_seeded = inherited > 0;
+        let asleep = if inherited > 0 { log(&[OTHER]) } else { log(&[]) };
+        house.cold(header.clone(), inherited, asleep).await;
         assert_eq!(house.list().await, ["one Corrupt"]);
         disk.shut();
         let lister = house.lister.clone();
@@ -317,7 +337,7 @@ async fn a_child_that_comes_to_life_while_it_is_observed_is_judged_as_a_live_one
             lister.children(&id("parent"), &open).await
         });
         disk.until_within(1).await;
-        house.wake(header, 0, Some(&log(descriptors)), true);
+        house.wake(header, inherited, Some(&log(descriptors)), true);
         disk.open();
         let rows = listing.await.unwrap().unwrap().rows;
         let rows: Vec<String> = rows.iter().map(say).collect();
