@@ -132,7 +132,10 @@ async fn fill(
     let whole = std::fs::read(log_path(root, first, Compression::Zstd)).unwrap();
     // Behind the header's frame.
     let magic = [0x28, 0xB5, 0x2F, 0xFD];
-    let body = 1 + whole[1..].windows(4).position(|four| four == magic).unwrap();
+    let body = 1 + whole[1..]
+        .windows(4)
+        .position(|four| four == magic)
+        .unwrap();
     for header in others {
         let path = log_path(root, header, Compression::Zstd);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -232,7 +232,10 @@ mod tests {
         assert!(believed.fresh(LONG).is_none());
         assert_eq!(names(&believed.known()), ["b"]);
         let look = believed.begin();
-        assert!(believed.end(&look, &seen(&["a", "b"])), "it is written down");
+        assert!(
+            believed.end(&look, &seen(&["a", "b"])),
+            "it is written down"
+        );
         assert_eq!(names(&believed.fresh(LONG).unwrap()), ["a", "b"]);
     }
 
@@ -240,7 +243,10 @@ mod tests {
     fn what_was_published_is_written_down_with_the_next_look() {
         let believed = Believed::default();
         let look = believed.begin();
-        assert!(believed.end(&look, &seen(&["a"])), "it has seen a first log");
+        assert!(
+            believed.end(&look, &seen(&["a"])),
+            "it has seen a first log"
+        );
         let look = believed.begin();
         assert!(!believed.end(&look, &seen(&["a"])));
         believed.publish(entry("b", 5));

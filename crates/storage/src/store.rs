@@ -1,9 +1,9 @@
 //! The async face of storage: a [`Store`] for a root, a [`LogWriter`] for each live session.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::Arc;
 use std::time::Duration;
 
 use orrery_session::{SessionHeader, SessionId, SessionLogOffset, SharedEvent};

@@ -100,7 +100,10 @@ impl GatedDisk {
 
     fn pass(&self, shut: impl Fn(&Gate) -> bool, mut gate: MutexGuard<'_, Gate>) {
         while shut(&gate) {
-            gate = self.moved.wait(gate).unwrap_or_else(PoisonError::into_inner);
+            gate = self
+                .moved
+                .wait(gate)
+                .unwrap_or_else(PoisonError::into_inner);
         }
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use orrery_api::content::SubagentMode;
 use orrery_api::error::{ApiError, ErrorCode};
+use orrery_api::host::ListingStats;
 use orrery_api::subagent::{
     SubagentActivity, SubagentDiagnosticReason, SubagentEntry, SubagentListRequest,
     SubagentListResponse, SubagentScope,
@@ -15,19 +16,18 @@ use orrery_projection::{Registry, Unit as _};
 use orrery_query::{Corpus, LiveSessions};
 use orrery_session::SessionId;
 use orrery_storage::Store;
-use orrery_subagent::listing::{
-    Activity, Descendant, ListError, Lister, ListingCost, Reason, Row, Services,
-};
+use orrery_subagent::listing::{Activity, Descendant, ListError, Lister, Reason, Row, Services};
 use orrery_subagent::units::{Identity, SubagentUnit};
 use tokio_util::sync::CancellationToken;
 
 use super::{Controller, Found, failures};
+use crate::listing_stats;
 
 /// The units whose whole state the list reads off live sessions.
 pub(super) const SHARED: &[&str] = &["subagent"];
 
 /// A lister of everything that this Host knows.
-pub(super) fn lister(
+pub(crate) fn lister(
     store: Store,
     registry: &Arc<Registry>,
     checkpoints: Option<Arc<dyn CheckpointStore>>,
@@ -148,9 +148,10 @@ impl Controller {
         Ok(found)
     }
 
-    /// What listing subagents has cost since the Host began.
-    pub fn listing_cost(&self) -> ListingCost {
-        self.inner.subagents.cost()
+    /// What listing subagents has cost since the Host began, and what reading logs has, for whatever
+    /// reason.
+    pub fn listing_stats(&self) -> ListingStats {
+        listing_stats::stats(self.inner.subagents.cost(), self.inner.store.reads())
     }
 }
 
@@ -196,7 +197,7 @@ const fn mode_of(identity: &Identity) -> SubagentMode {
     }
 }
 
-fn failed(error: ListError) -> ApiError {
+pub(crate) fn failed(error: ListError) -> ApiError {
     let code = match &error {
         ListError::Enumeration(error) => return failures::of_query(error),
         ListError::ProjectionsUnavailable => ErrorCode::SubagentProjectionsUnavailable,

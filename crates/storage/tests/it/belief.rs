@@ -111,7 +111,10 @@ async fn what_is_read_is_counted() {
     let view = store.view(&id).await.unwrap();
     let opened = store.reads();
     assert_eq!((opened.enumerations, opened.logs), (0, 1));
-    assert_eq!(opened.frames, 1, "its only frame is too young for the index");
+    assert_eq!(
+        opened.frames, 1,
+        "its only frame is too young for the index"
+    );
     drop(view);
     store.read(&id).await.unwrap();
     store.read_raw(&id).await.unwrap();

@@ -79,7 +79,10 @@ impl LiveLog for Awake {
         self.inherited
     }
     fn end(&self) -> SessionLogOffset {
-        assert!(self.shown.is_some(), "a list reads no log of a live session");
+        assert!(
+            self.shown.is_some(),
+            "a list reads no log of a live session"
+        );
         self.inherited
     }
     fn saved(&self) -> SessionLogOffset {
@@ -131,7 +134,9 @@ impl CheckpointStore for Kept {
     ) -> Result<BTreeMap<SessionId, CheckpointRecord>, CheckpointError> {
         let kept = self.0.lock().unwrap();
         let found = ids.iter().filter_map(|id| kept.get_key_value(id));
-        Ok(found.map(|(id, record)| (id.clone(), record.clone())).collect())
+        Ok(found
+            .map(|(id, record)| (id.clone(), record.clone()))
+            .collect())
     }
     fn load_all(&self) -> Result<BTreeMap<SessionId, CheckpointRecord>, CheckpointError> {
         Ok(self.0.lock().unwrap().clone())

@@ -142,7 +142,11 @@ async fn a_list_that_is_taken_back_while_the_sessions_are_enumerated_reads_no_lo
         signal.cancel();
         disk.open();
         assert_eq!(listing.await.unwrap().unwrap_err().code(), "CANCELLED");
-        assert_eq!(disk.opened(), opened, "no header was to be read, and no log");
+        assert_eq!(
+            disk.opened(),
+            opened,
+            "no header was to be read, and no log"
+        );
         let cost = house.lister.cost();
         assert_eq!((cost.observations, cost.from_live), (0, 0));
         if gone {
@@ -238,7 +242,10 @@ async fn live_children_cost_no_read_whatever_and_are_answered_while_no_log_can_b
     disk.shut();
     let rows = house.list().await;
     assert_eq!(rows.len(), 50);
-    assert!(rows.iter().all(|row| row.ends_with("Running one-shot kept")));
+    assert!(
+        rows.iter()
+            .all(|row| row.ends_with("Running one-shot kept"))
+    );
     assert_eq!((disk.opened(), house.store.reads()), (opened, before));
     let cost = house.lister.cost();
     assert_eq!((cost.lists, cost.from_live), (2, 100));

@@ -327,7 +327,11 @@ async fn a_child_that_comes_to_life_while_it_is_observed_is_judged_as_a_live_one
         let house = House::on(Arc::clone(&disk) as _);
         let mut header = child("one", "parent", 1);
         header.is_seeded = inherited > 0;
-        let asleep = if inherited > 0 { log(&[OTHER]) } else { log(&[]) };
+        let asleep = if inherited > 0 {
+            log(&[OTHER])
+        } else {
+            log(&[])
+        };
         house.cold(header.clone(), inherited, asleep).await;
         assert_eq!(house.list().await, ["one Corrupt"]);
         disk.shut();

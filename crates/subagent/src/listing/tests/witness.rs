@@ -23,14 +23,19 @@ const CHANGES: [(&str, Change); 12] = [
     ("origin, absent", |h| h.origin = None),
     ("agentPreset", |h| h.agent_preset = Some("b".to_owned())),
     ("agentPreset, absent", |h| h.agent_preset = None),
-    ("agentPreset, empty", |h| h.agent_preset = Some(String::new())),
+    ("agentPreset, empty", |h| {
+        h.agent_preset = Some(String::new())
+    }),
 ];
 
 /// Puts another header in front of a log's events, into the same file.
 fn swap_header(path: &std::path::Path, line: &[u8]) {
     let bytes = std::fs::read(path).unwrap();
     let magic = [0x28, 0xB5, 0x2F, 0xFD];
-    let body = 1 + bytes[1..].windows(4).position(|four| four == magic).unwrap();
+    let body = 1 + bytes[1..]
+        .windows(4)
+        .position(|four| four == magic)
+        .unwrap();
     let mut other = Framing::Unchecked.frame(line).unwrap();
     other.extend_from_slice(&bytes[body..]);
     std::fs::write(path, other).unwrap();
