@@ -188,10 +188,13 @@ async fn a_unit_that_breaks_hides_no_child() {
     assert_eq!(house.list().await, expected);
 }
 
+/// Something wrong with a record.
+type Spoil = fn(&mut CheckpointRecord);
+
 #[tokio::test]
 async fn a_record_that_does_not_tell_who_a_child_is_leaves_it_to_its_log() {
     let whole = r#"{"identity":{"mode":"one-shot","label":"kept","seq":1}}"#;
-    let spoilt: [(&str, fn(&mut CheckpointRecord)); 5] = [
+    let spoilt: [(&str, Spoil); 5] = [
         ("no row", |record| record.rows.clear()),
         ("another version", |record| {
             record.rows.get_mut("subagent").unwrap().ver = 1;

@@ -24,7 +24,7 @@ const CHANGES: [(&str, Change); 12] = [
     ("agentPreset", |h| h.agent_preset = Some("b".to_owned())),
     ("agentPreset, absent", |h| h.agent_preset = None),
     ("agentPreset, empty", |h| {
-        h.agent_preset = Some(String::new())
+        h.agent_preset = Some(String::new());
     }),
 ];
 
