@@ -1,8 +1,9 @@
 //! What a list of subagents costs: `cargo bench -p orrery-host --bench listing`.
 //!
 //! Makes homes of 1,000 children (`ORRERY_BENCH_CHILDREN` for another number) of one parent: live
-//! ones, cold ones with checkpoints, cold forks of 200 and of 20,000 events, and the middle two once
-//! more beside 10,000 sessions that have nothing to do with them (`ORRERY_BENCH_SESSIONS`). One log
+//! ones, cold ones with checkpoints, cold forks of 200, 2,000 and 20,000 events; the first two once
+//! more beside 10,000 sessions that have nothing to do with them (`ORRERY_BENCH_SESSIONS`), also with
+//! every look at the root too old to be believed. One log
 //! of each kind is written; the others are its bytes behind headers of their own. Lists each as a
 //! Host would, page cache warm, and prints the median, the slowest of a hundred, and what was read.
 //! Nothing here fails on a number. Run it on an idle machine.
@@ -29,7 +30,7 @@ use orrery_session::{
 };
 use orrery_storage::disk::RealDisk;
 use orrery_storage::layout::log_path;
-use orrery_storage::{Compression, LogView, Store, StoreOptions};
+use orrery_storage::{BELIEVED_FOR, Compression, LogView, Store, StoreOptions};
 use orrery_subagent::listing::{Lister, Services};
 use orrery_testkit::zstd_frames::Framing;
 use tokio_util::sync::CancellationToken;
@@ -222,9 +223,18 @@ struct Place {
 
 impl Place {
     fn new() -> Self {
+        Self::believing(BELIEVED_FOR)
+    }
+
+    /// Where a look at the root is believed for so long.
+    fn believing(believed_for: Duration) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().join("sessions");
-        let store = Store::start(Arc::new(RealDisk), StoreOptions::new(root)).unwrap();
+        let options = StoreOptions {
+            believed_for,
+            ..StoreOptions::new(root)
+        };
+        let store = Store::start(Arc::new(RealDisk), options).unwrap();
         let catalog = Catalog::open(&folder.path().join("index.sqlite")).unwrap();
         let registry = Arc::new(Registry::default());
         let mut units = orrery_subagent::units::register(&registry).unwrap();
@@ -340,12 +350,23 @@ async fn main() {
             println!("  {:.2} times", ratio(took, alone));
         }
     }
-    for strange in [0, sessions] {
-        let place = Place::new();
+    let never = Duration::ZERO;
+    for (strange, believed_for) in [
+        (0, BELIEVED_FOR),
+        (sessions, BELIEVED_FOR),
+        (sessions, never),
+    ] {
+        let place = Place::believing(believed_for);
         strangers(place.store.root(), strange).await;
         fill(place.store.root(), &plain, SessionLogOffset::ZERO, &short).await;
         place.keep(&plain, &short);
-        let what = format!("{children} cold children with checkpoints beside {strange} strangers");
+        let asking = if believed_for == never {
+            ", every look too old"
+        } else {
+            ""
+        };
+        let what =
+            format!("{children} cold children with checkpoints beside {strange} strangers{asking}");
         let took = place.measure(&what, nobody(), children).await;
         if strange == 0 {
             alone = took;

@@ -23,6 +23,8 @@ struct State {
     catalogue: Arc<Catalogue>,
     /// When the look behind it began; `None` once it is not to be believed.
     looked: Option<Instant>,
+    /// When the last look, or look at its folders alone, began.
+    confirmed: Option<Instant>,
     /// What was published and may be missing from looks that still run, with its number.
     news: VecDeque<(u64, CatalogueEntry)>,
     /// How many were ever published.
@@ -66,8 +68,23 @@ impl Believed {
     /// The same, where its look began no longer ago than that.
     pub(crate) fn fresh(&self, at_most: Duration) -> Option<Arc<Catalogue>> {
         let mut state = self.state();
-        let fresh = state.looked.is_some_and(|at| at.elapsed() < at_most);
+        let fresh = state.confirmed.is_some_and(|at| at.elapsed() < at_most);
         fresh.then(|| state.told())
+    }
+
+    /// The number of the look behind the catalogue, where it began no longer ago than that.
+    pub(crate) fn looked_within(&self, at_most: Duration) -> Option<(u64, Arc<Catalogue>)> {
+        let mut state = self.state();
+        let within = state.looked.is_some_and(|at| at.elapsed() < at_most);
+        within.then(|| (state.installed, state.told()))
+    }
+
+    /// What that look saw still stood at this moment.
+    pub(crate) fn confirm(&self, look: u64, at: Instant) {
+        let mut state = self.state();
+        if state.installed == look && state.looked.is_some() {
+            state.confirmed = state.confirmed.max(Some(at));
+        }
     }
 
     /// Begins a look.
@@ -91,6 +108,7 @@ impl Believed {
         }
         state.installed = look.number;
         state.looked = Some(look.began);
+        state.confirmed = Some(look.began);
         let unsaved = state.unsaved || !seen.same_logs(&state.catalogue);
         state.unsaved = false;
         state.catalogue = Arc::clone(seen);
@@ -108,6 +126,7 @@ impl Believed {
         state.catalogue = Arc::new(state.catalogue.without(id));
         state.news.retain(|(_, entry)| entry.header.id != *id);
         state.looked = None;
+        state.confirmed = None;
         state.distrusted = state.looks;
         state.unsaved = true;
     }

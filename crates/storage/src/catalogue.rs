@@ -12,6 +12,7 @@ use orrery_session::{SessionHeader, SessionId, SessionLogOffset};
 
 use crate::disk::Disk;
 use crate::error::StorageError;
+use crate::folders::Folders;
 use crate::layout::{Compression, id_segment, log_path};
 use crate::read::{Revision, read_header};
 
@@ -86,6 +87,7 @@ pub struct Catalogue {
     /// By the parent that the children's headers name: the ids in the order of their creation.
     children: BTreeMap<SessionId, Vec<SessionId>>,
     diagnostics: Vec<Diagnostic>,
+    folders: Folders,
 }
 
 impl Catalogue {
@@ -216,8 +218,16 @@ impl Catalogue {
         }
     }
 
+    /// Whether no session has come or gone below the root since the look, as its folders tell:
+    /// costs one `stat` for each project. That a log was replaced within its folder they do not tell.
+    pub(crate) fn still_stands(&self, disk: &dyn Disk) -> bool {
+        self.folders.unchanged(disk)
+    }
+
     /// Looks at a root again. An absent root is empty.
     pub fn refresh(disk: &dyn Disk, root: &Path, known: &Self) -> Result<Self, StorageError> {
+        let mut folders = Folders::default();
+        folders.note(disk, root);
         let projects = match disk.list(root) {
             Ok(projects) => projects,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Self::default()),
@@ -235,12 +245,21 @@ impl Catalogue {
         };
         let mut jobs = Vec::new();
         for project in projects.iter().filter(|entry| entry.is_folder) {
-            scan.project(&root.join(&project.name), &mut jobs);
+            let project = root.join(&project.name);
+            folders.note(disk, &project);
+            scan.project(&project, &mut jobs);
         }
         let mut found = Self::default();
-        for item in scan.look(jobs).into_iter().flatten() {
-            found.add(&scan, item);
+        for items in scan.look(jobs) {
+            // A log may be about to appear there.
+            if items.is_empty() {
+                folders.doubt();
+            }
+            for item in items {
+                found.add(&scan, item);
+            }
         }
+        found.folders = folders;
         found.relate();
         Ok(found)
     }

@@ -18,6 +18,7 @@ pub mod catalogue;
 mod catalogue_file;
 pub mod disk;
 mod error;
+mod folders;
 mod frames;
 pub mod index;
 pub mod layout;
@@ -35,6 +36,8 @@ pub use error::StorageError;
 pub use index::entry::Facts;
 pub use layout::Compression;
 pub use read::{RawLog, Revision, StoredLog};
-pub use store::{BELIEVED_FOR, Durability, LogWriter, Opened, SaveState, Store, StoreOptions};
+pub use store::{
+    BELIEVED_FOR, Durability, LOOK_EVERY, LogWriter, Opened, SaveState, Store, StoreOptions,
+};
 pub use tally::Reads;
 pub use view::LogView;

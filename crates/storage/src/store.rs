@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use orrery_session::{SessionHeader, SessionId, SessionLogOffset, SharedEvent};
 use tokio::sync::{oneshot, watch};
@@ -34,6 +34,9 @@ pub enum Durability {
 
 /// For how long a look at the root is believed, unless the options say otherwise.
 pub const BELIEVED_FOR: Duration = Duration::from_millis(500);
+
+/// How long a look at every log is confirmed by looks at the folders alone.
+pub const LOOK_EVERY: Duration = Duration::from_secs(10);
 
 /// How a store is set up.
 #[derive(Debug, Clone)]
@@ -149,8 +152,9 @@ impl Store {
     }
 
     /// The same as somebody saw it no longer ago than [`StoreOptions::believed_for`], with all that
-    /// this process published since. Costs nothing that grows with the root, unless it is time to
-    /// look again.
+    /// this process published since. When it is time to look again the folders of the projects are
+    /// asked first: where they say that no session came or went, that is the look. What they do not
+    /// tell, a log that was replaced within its folder, is seen [`LOOK_EVERY`] late at most.
     ///
     /// # Errors
     /// When it is time to look again, and the root cannot be read.
@@ -160,10 +164,15 @@ impl Store {
             return Ok(catalogue);
         }
         let _looking = self.inner.looking.lock().await;
-        match recent() {
-            Some(catalogue) => Ok(catalogue),
-            None => self.catalogue().await,
+        if let Some(catalogue) = recent() {
+            return Ok(catalogue);
         }
+        let inner = Arc::clone(&self.inner);
+        blocking(move || match inner.confirmed() {
+            Some(catalogue) => Ok(catalogue),
+            None => inner.refresh(),
+        })
+        .await
     }
 
     /// What reading has cost since the store was started.
@@ -334,6 +343,17 @@ impl Inner {
             catalogue_file::save(disk, file, root, fresh.entries());
         }
         Ok(fresh)
+    }
+
+    /// The catalogue, where the folders say that it still stands.
+    fn confirmed(&self) -> Option<Arc<Catalogue>> {
+        let began = Instant::now();
+        let (look, catalogue) = self.believed.looked_within(LOOK_EVERY)?;
+        if !catalogue.still_stands(self.disk.as_ref()) {
+            return None;
+        }
+        self.believed.confirm(look, began);
+        Some(catalogue)
     }
 
     /// A known entry costs one `stat`; an unknown or vanished one a look into each project folder.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use orrery_session::{SessionId, SessionLogOffset};
 use orrery_storage::disk::RealDisk;
 use orrery_storage::{Catalogue, Store, StoreOptions};
+use orrery_testkit::GatedDisk;
 
 use crate::{header, prompt};
 
@@ -58,6 +59,8 @@ async fn a_look_that_is_no_longer_believed_is_made_again() {
     let store = believing(home.path(), Duration::ZERO);
     write(&believing(home.path(), LONG), "foreign", "parent").await;
     for looks in 1..4 {
+        // The root changes, so that nothing stands for the logs.
+        std::fs::create_dir(home.path().join(format!("project-{looks}"))).unwrap();
         let seen = store.recent_catalogue().await.unwrap();
         assert_eq!(children(&seen), ["foreign"]);
         assert_eq!(store.reads().enumerations, looks);
@@ -119,4 +122,74 @@ async fn what_is_read_is_counted() {
     store.read(&id).await.unwrap();
     store.read_raw(&id).await.unwrap();
     assert_eq!(store.reads().logs, 3);
+}
+
+/// A store that believes no look for long, where folders seem to have been quiet for a while.
+fn asking_folders(root: &Path) -> Store {
+    let disk = Arc::new(GatedDisk::default());
+    disk.age_folders();
+    let options = StoreOptions {
+        believed_for: Duration::ZERO,
+        ..StoreOptions::new(root)
+    };
+    Store::start(disk, options).unwrap()
+}
+
+#[tokio::test]
+async fn folders_that_did_not_change_stand_for_the_logs_in_them() {
+    let home = tempfile::tempdir().unwrap();
+    write(&believing(home.path(), LONG), "a", "parent").await;
+    let store = asking_folders(home.path());
+    for _ in 0..5 {
+        assert_eq!(children(&store.recent_catalogue().await.unwrap()), ["a"]);
+    }
+    assert_eq!(store.reads().enumerations, 1);
+    // Who asks for the catalogue itself wants every log looked at.
+    store.catalogue().await.unwrap();
+    assert_eq!(store.reads().enumerations, 2);
+}
+
+#[tokio::test]
+async fn a_session_that_comes_or_goes_beside_is_seen_by_the_folder_of_its_project() {
+    // In memory, where a folder's size changes with what is in it, however slow the clock ticks.
+    let home = tempfile::tempdir_in(crate::scratch()).unwrap();
+    let other = believing(home.path(), LONG);
+    write(&other, "a", "parent").await;
+    let store = asking_folders(home.path());
+    assert_eq!(children(&store.recent_catalogue().await.unwrap()), ["a"]);
+    write(&other, "b", "parent").await;
+    let seen = store.recent_catalogue().await.unwrap();
+    assert_eq!(children(&seen), ["a", "b"]);
+    let gone = SessionId::new("a").unwrap();
+    let gone = seen.get(&gone).unwrap().path.parent().unwrap();
+    std::fs::remove_dir_all(gone).unwrap();
+    assert_eq!(children(&store.recent_catalogue().await.unwrap()), ["b"]);
+    // In a project that is new: the root says so.
+    let mut header = header("c");
+    header.parent_session = Some(SessionId::new("parent").unwrap());
+    header.cwd = Some("/home/dev/another".to_owned());
+    let writer = other.create(header, SessionLogOffset::ZERO).await.unwrap();
+    writer.append(vec![prompt(0, "hi")]).unwrap();
+    writer.close().await.unwrap();
+    let seen = store.recent_catalogue().await.unwrap();
+    assert_eq!(children(&seen), ["b", "c"]);
+    assert_eq!(store.reads().enumerations, 4);
+}
+
+#[tokio::test]
+async fn a_folder_without_a_log_may_get_one_any_moment_and_is_looked_into_again() {
+    let home = tempfile::tempdir().unwrap();
+    let other = believing(home.path(), LONG);
+    write(&other, "a", "parent").await;
+    write(&other, "b", "parent").await;
+    let whole = other.catalogue().await.unwrap();
+    let log = &whole.get(&SessionId::new("b").unwrap()).unwrap().path;
+    let aside = home.path().join("aside.txt");
+    std::fs::rename(log, &aside).unwrap();
+    let store = asking_folders(home.path());
+    assert_eq!(children(&store.recent_catalogue().await.unwrap()), ["a"]);
+    std::fs::rename(&aside, log).unwrap();
+    let seen = store.recent_catalogue().await.unwrap();
+    assert_eq!(children(&seen), ["a", "b"]);
+    assert_eq!(store.reads().enumerations, 2);
 }
