@@ -24,7 +24,7 @@ impl Folders {
     pub(crate) fn note(&mut self, disk: &dyn Disk, folder: &Path) {
         match disk.stat(folder) {
             Ok(stat) if is_quiet(&stat, SystemTime::now()) => {
-                self.seen.push((folder.to_owned(), stat))
+                self.seen.push((folder.to_owned(), stat));
             }
             Ok(_) | Err(_) => self.doubt(),
         }

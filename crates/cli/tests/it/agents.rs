@@ -70,6 +70,13 @@ fn the_subagents_of_a_session_are_shown_as_a_table_a_tree_and_json() {
 fn doctor_counts_what_lists_of_subagents_cost_with_a_host_and_without_one() {
     let place = Place::new();
     place.run(&["doctor", "--stats", "--repair"]).exits(2);
+    let fresh = place.run(&["doctor", "--stats", "--json"]).exits(0).out;
+    let fresh: Value = serde_json::from_str(&fresh).unwrap();
+    assert_eq!(
+        (&fresh["lists"], &fresh["logReads"]),
+        (&0.into(), &0.into())
+    );
+    assert!(!place.home().exists(), "a fresh home is left untouched");
     let look = r#"{"version":2,"mode":"continuable","provider":"spawn","label":"look around"}"#;
     put(&place, "parent", None, None);
     put(&place, "child", Some("parent"), Some(look));
