@@ -380,3 +380,23 @@ async fn a_child_that_this_process_puts_to_sleep_is_listed_at_once() {
     assert_eq!(rows, ["one Inactive continuable look"]);
     assert_eq!(house.store.reads().enumerations, 1, "the look is believed");
 }
+
+#[tokio::test]
+async fn a_live_child_that_goes_while_the_root_is_looked_at_is_shown_as_it_was() {
+    // Who is live is asked first: what goes to sleep behind it is missed by neither look.
+    let disk = Arc::new(GatedDisk::default());
+    let house = House::on(Arc::clone(&disk) as _);
+    house.live(child("one", "parent", 1), 0, Some(&log(&[WHOLE])));
+    disk.shut_folders();
+    let lister = house.lister.clone();
+    let listing = tokio::spawn(async move {
+        let open = CancellationToken::new();
+        lister.children(&id("parent"), &open).await
+    });
+    disk.until_listing().await;
+    house.awake.0.lock().unwrap().clear();
+    disk.open();
+    let rows = listing.await.unwrap().unwrap().rows;
+    let rows: Vec<String> = rows.iter().map(say).collect();
+    assert_eq!(rows, ["one Running continuable look"]);
+}
