@@ -29,6 +29,29 @@ impl CheckpointStore for Catalog {
         Ok(loaded?.0.map(|(_, record)| record))
     }
 
+    fn load_these(
+        &self,
+        ids: &[SessionId],
+    ) -> Result<BTreeMap<SessionId, CheckpointRecord>, CheckpointError> {
+        if ids.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let ids: Vec<&str> = ids.iter().map(SessionId::as_str).collect();
+        let wanted = serde_json::to_string(&ids).map_err(|e| CheckpointError(e.to_string()))?;
+        let loaded = self.connections.read_again(|connection| {
+            let sql = "SELECT session, identity, revision, anchor, rows, checksum FROM checkpoints \
+                WHERE session IN (SELECT value FROM json_each(?1))";
+            let mut statement = connection.prepare_cached(sql)?;
+            let mut rows = statement.query([&wanted])?;
+            let mut records = BTreeMap::new();
+            while let Some(row) = rows.next()? {
+                records.extend(record(row));
+            }
+            Ok(records)
+        });
+        Ok(loaded?.0)
+    }
+
     fn load_all(&self) -> Result<BTreeMap<SessionId, CheckpointRecord>, CheckpointError> {
         let loaded = self.connections.read_again(|connection| {
             let sql = "SELECT session, identity, revision, anchor, rows, checksum FROM checkpoints";

@@ -236,7 +236,11 @@ pub(crate) struct Doctor {
     /// checkpoints and the search index.
     #[arg(long)]
     pub(crate) rebuild: bool,
-    /// Print the findings as JSON.
+    /// Say what lists of subagents have cost the Host that runs here; where none runs, list the
+    /// subagents of every session and say what that cost.
+    #[arg(long, conflicts_with_all = ["repair", "rebuild"])]
+    pub(crate) stats: bool,
+    /// Print the findings, or the counters, as JSON.
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -8,7 +8,7 @@ mod catalogue;
 mod cold_rows;
 mod control;
 mod create;
-mod failures;
+pub(crate) mod failures;
 mod fork;
 mod history;
 mod household;
@@ -17,7 +17,7 @@ mod models;
 mod prompting;
 mod rows;
 mod search;
-mod subagents;
+pub(crate) mod subagents;
 mod workspaces;
 
 use std::ops::Range;
@@ -297,12 +297,12 @@ impl Controller {
         (all.len(), running)
     }
 
-    /// How many sessions there are, live or not.
+    /// How many sessions there are, live or not, as storage believes them to be.
     ///
     /// # Errors
     /// When the sessions root itself cannot be read.
     pub async fn session_count(&self) -> Result<u64, ApiError> {
-        let catalogue = self.inner.store.catalogue().await;
+        let catalogue = self.inner.store.recent_catalogue().await;
         let catalogue = catalogue.map_err(|error| failures::of_storage(&error))?;
         Ok(catalogue.entries().count() as u64)
     }

@@ -9,6 +9,7 @@ pub mod controller;
 pub mod gateway;
 pub mod home;
 mod host;
+pub mod listing_stats;
 mod live_logs;
 mod live_sessions;
 mod log_writer;

@@ -94,6 +94,16 @@ pub trait CheckpointStore: Send + Sync + std::fmt::Debug {
     /// When the store cannot be read.
     fn load(&self, id: &SessionId) -> Result<Option<CheckpointRecord>, CheckpointError>;
 
+    /// The records of these sessions, those that there are; damaged ones count as absent. One look,
+    /// however many they are.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    fn load_these(
+        &self,
+        ids: &[SessionId],
+    ) -> Result<BTreeMap<SessionId, CheckpointRecord>, CheckpointError>;
+
     /// All records; damaged ones count as absent.
     ///
     /// # Errors

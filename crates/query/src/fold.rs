@@ -48,6 +48,35 @@ pub struct Folded {
     pub built_upon: bool,
 }
 
+/// An event that may not be skipped and is of no known type says that nothing here can be told.
+fn check_known(view: &LogView) -> Result<(), StorageError> {
+    if view.facts().required_unknown {
+        return Err(StorageError::Unsupported {
+            path: view.path().to_owned(),
+            why: "it holds events of a type that a newer build knows".to_owned(),
+        });
+    }
+    Ok(())
+}
+
+/// Folds projections of a log from its own events alone, an interrupted turn closed: what it
+/// inherited is not read.
+///
+/// # Errors
+/// Those of [`fold`].
+pub fn own_fold(
+    registry: &Registry,
+    keys: &[&'static str],
+    view: &LogView,
+) -> Result<Cells, StorageError> {
+    check_known(view)?;
+    let mut cells = Cells::selected(registry, keys, view.header(), view.inherited());
+    let types = registry.event_types(keys);
+    cells.feed(&view.events_of_within(&types, view.inherited()..view.end())?);
+    cells.advance_to(view.end());
+    Ok(cells)
+}
+
 /// Folds the wanted projections of a log. A record of another log (see [`is_of`]), or one that cannot be used, costs
 /// the reading that it would have saved.
 ///
@@ -59,13 +88,8 @@ pub fn fold(
     view: &LogView,
     record: Option<&CheckpointRecord>,
 ) -> Result<Folded, StorageError> {
+    check_known(view)?;
     let facts = view.facts();
-    if facts.required_unknown {
-        return Err(StorageError::Unsupported {
-            path: view.path().to_owned(),
-            why: "it holds events of a type that a newer build knows".to_owned(),
-        });
-    }
     let mut settled = vec![Unit::key(&ListMetadata)];
     if facts.queued == 0 && facts.steering == 0 {
         settled.extend(wanted.while_queued);

@@ -6,12 +6,13 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use orrery_session::{SessionHeader, SessionId, SessionLogOffset};
 
 use crate::disk::Disk;
 use crate::error::StorageError;
+use crate::folders::Folders;
 use crate::layout::{Compression, id_segment, log_path};
 use crate::read::{Revision, read_header};
 
@@ -81,10 +82,12 @@ const SHARE: usize = 16;
 /// All sessions under one root.
 #[derive(Debug, Clone, Default)]
 pub struct Catalogue {
-    entries: BTreeMap<SessionId, CatalogueEntry>,
+    /// Shared, so that a copy of the whole is cheap.
+    entries: BTreeMap<SessionId, Arc<CatalogueEntry>>,
     /// By the parent that the children's headers name: the ids in the order of their creation.
     children: BTreeMap<SessionId, Vec<SessionId>>,
     diagnostics: Vec<Diagnostic>,
+    folders: Folders,
 }
 
 impl Catalogue {
@@ -92,7 +95,7 @@ impl Catalogue {
     pub(crate) fn of_entries(entries: Vec<CatalogueEntry>) -> Self {
         let entries = entries
             .into_iter()
-            .map(|e| (e.header.id.clone(), e))
+            .map(|e| (e.header.id.clone(), Arc::new(e)))
             .collect();
         Self {
             entries,
@@ -103,15 +106,32 @@ impl Catalogue {
     /// The same without one session: its log is looked at anew the next time.
     pub(crate) fn without(&self, id: &SessionId) -> Self {
         let mut rest = self.clone();
-        if let Some(parent) = rest
-            .entries
-            .remove(id)
-            .and_then(|e| e.header.parent_session)
-            && let Some(siblings) = rest.children.get_mut(&parent)
+        if let Some(gone) = rest.entries.remove(id)
+            && let Some(parent) = &gone.header.parent_session
+            && let Some(siblings) = rest.children.get_mut(parent)
         {
             siblings.retain(|sibling| sibling != id);
         }
         rest
+    }
+
+    /// Puts in a session that was not known; says whether it was not.
+    pub(crate) fn insert(&mut self, entry: CatalogueEntry) -> bool {
+        let id = entry.header.id.clone();
+        if self.entries.contains_key(&id) {
+            return false;
+        }
+        if let Some(parent) = &entry.header.parent_session {
+            let siblings = self.children.entry(parent.clone()).or_default();
+            let place = (entry.header.created_at, &id);
+            let before = |sibling: &SessionId| {
+                let sibling = self.entries.get(sibling).map(|e| &e.header);
+                sibling.is_some_and(|header| (header.created_at, &header.id) < place)
+            };
+            siblings.insert(siblings.partition_point(before), id.clone());
+        }
+        self.entries.insert(id, Arc::new(entry));
+        true
     }
 
     /// Whether both list the same files.
@@ -127,12 +147,12 @@ impl Catalogue {
 
     /// The sessions, by id.
     pub fn entries(&self) -> impl Iterator<Item = &CatalogueEntry> {
-        self.entries.values()
+        self.entries.values().map(AsRef::as_ref)
     }
 
     /// One session.
     pub fn get(&self, id: &SessionId) -> Option<&CatalogueEntry> {
-        self.entries.get(id)
+        self.entries.get(id).map(AsRef::as_ref)
     }
 
     /// The sessions whose header names this one as their parent (decision D16): by `createdAt`, then
@@ -142,7 +162,7 @@ impl Catalogue {
         parent: &SessionId,
     ) -> impl Iterator<Item = &'a CatalogueEntry> + use<'a> {
         let ids = self.children.get(parent).map_or(&[][..], Vec::as_slice);
-        ids.iter().filter_map(|id| self.entries.get(id))
+        ids.iter().filter_map(|id| self.get(id))
     }
 
     /// What is not listed, and why.
@@ -183,7 +203,7 @@ impl Catalogue {
         let about_it =
             |d: &&Diagnostic| d.reason == DiagnosticReason::DuplicateId || entry.is_none();
         match (diagnostics.iter().find(about_it), entry) {
-            (None, Some(entry)) => Ok(entry),
+            (None, Some(entry)) => Ok(Arc::unwrap_or_clone(entry)),
             (None, None) => Err(missing()),
             (Some(problem), _) => {
                 let path = root.join(&problem.path);
@@ -198,8 +218,16 @@ impl Catalogue {
         }
     }
 
+    /// Whether no session has come or gone below the root since the look, as its folders tell:
+    /// costs one `stat` for each project. That a log was replaced within its folder they do not tell.
+    pub(crate) fn still_stands(&self, disk: &dyn Disk) -> bool {
+        self.folders.unchanged(disk)
+    }
+
     /// Looks at a root again. An absent root is empty.
     pub fn refresh(disk: &dyn Disk, root: &Path, known: &Self) -> Result<Self, StorageError> {
+        let mut folders = Folders::default();
+        folders.note(disk, root);
         let projects = match disk.list(root) {
             Ok(projects) => projects,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Self::default()),
@@ -208,7 +236,7 @@ impl Catalogue {
         let by_path: BTreeMap<&Path, &CatalogueEntry> = known
             .entries
             .values()
-            .map(|entry| (entry.path.as_path(), entry))
+            .map(|entry| (entry.path.as_path(), entry.as_ref()))
             .collect();
         let scan = Scan {
             disk,
@@ -217,12 +245,21 @@ impl Catalogue {
         };
         let mut jobs = Vec::new();
         for project in projects.iter().filter(|entry| entry.is_folder) {
-            scan.project(&root.join(&project.name), &mut jobs);
+            let project = root.join(&project.name);
+            folders.note(disk, &project);
+            scan.project(&project, &mut jobs);
         }
         let mut found = Self::default();
-        for item in scan.look(jobs).into_iter().flatten() {
-            found.add(&scan, item);
+        for items in scan.look(jobs) {
+            // A log may be about to appear there.
+            if items.is_empty() {
+                folders.doubt();
+            }
+            for item in items {
+                found.add(&scan, item);
+            }
         }
+        found.folders = folders;
         found.relate();
         Ok(found)
     }
@@ -238,7 +275,7 @@ impl Catalogue {
         let id = entry.header.id.clone();
         match self.entries.get(&id) {
             None => {
-                self.entries.insert(id, *entry);
+                self.entries.insert(id, Arc::from(entry));
             }
             Some(first) => {
                 let message = format!("session {id} lies also at {}", first.path.display());
@@ -251,7 +288,7 @@ impl Catalogue {
 
     /// Notes who is whose child, from the headers that are known by now.
     fn relate(&mut self) {
-        let mut related: Vec<&CatalogueEntry> = self.entries.values().collect();
+        let mut related: Vec<&Arc<CatalogueEntry>> = self.entries.values().collect();
         // The entries are in the order of their ids already.
         related.sort_by_key(|entry| entry.header.created_at);
         for entry in related {

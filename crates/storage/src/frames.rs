@@ -3,6 +3,7 @@
 //! The scan walks frame and block headers without decompressing anything, so that a torn last frame
 //! is told apart from damage. Wrong magic and reserved bits are damage, also at the end.
 
+use std::cell::Cell;
 use std::ops::Range;
 
 use zstd::zstd_safe::{DCtx, InBuffer, OutBuffer, get_error_name, get_frame_content_size};
@@ -99,10 +100,28 @@ pub(crate) fn encode(content: &[u8]) -> std::io::Result<Vec<u8>> {
     compressor.compress(content)
 }
 
+/// A context that takes more memory than this is not kept: streamed frames with large windows.
+const SPARE_BYTES: usize = 512 * 1024;
+
+thread_local! {
+    /// The context of the last decoder of this thread, for the next one.
+    static SPARE: Cell<Option<DCtx<'static>>> = const { Cell::new(None) };
+}
+
 /// Decompresses one frame after the other. The context behind it is dear to make: a log of many tiny
-/// frames shares one.
+/// frames shares one, and so do logs that are read one after the other.
 pub(crate) struct Decoder {
     context: Option<DCtx<'static>>,
+}
+
+impl Drop for Decoder {
+    fn drop(&mut self) {
+        let spare = self.context.take();
+        if let Some(context) = spare.filter(|context| context.sizeof() <= SPARE_BYTES) {
+            // A thread that ends keeps nothing.
+            let _kept: Result<(), _> = SPARE.try_with(|spare| spare.set(Some(context)));
+        }
+    }
 }
 
 impl std::fmt::Debug for Decoder {
@@ -119,7 +138,8 @@ impl Decoder {
 
     fn context(&mut self) -> Result<&mut DCtx<'static>, String> {
         if self.context.is_none() {
-            self.context = DCtx::try_create();
+            let spare = SPARE.try_with(Cell::take).ok().flatten();
+            self.context = spare.or_else(DCtx::try_create);
         }
         self.context.as_mut().ok_or("no memory for it".to_owned())
     }

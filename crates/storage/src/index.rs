@@ -26,6 +26,7 @@ use crate::disk::{Disk, DiskReader, FileStat};
 use crate::error::StorageError;
 use crate::layout::Compression;
 use crate::read::{StoredHeader, frame_events, header_step};
+use crate::tally::Tally;
 use crate::walk::{Step, Walker};
 use entry::{ENTRY_BYTES, Entry, Facts, HEAD_BYTES, Head, Last};
 use run::{Run, is_as_noted};
@@ -55,6 +56,7 @@ pub struct Index {
     recent: Option<Vec<SharedEvent>>,
     /// How many entries the file beside the log holds.
     written: usize,
+    tally: Tally,
 }
 
 /// What is known of a run that has not ended, beside its entry.
@@ -87,6 +89,16 @@ impl Index {
         path: &Path,
         compression: Compression,
     ) -> Result<Self, StorageError> {
+        Self::open_tallied(disk, path, compression, &Tally::default())
+    }
+
+    /// The same; frames that are decoded for it, now or later, are counted.
+    pub(crate) fn open_tallied(
+        disk: &dyn Disk,
+        path: &Path,
+        compression: Compression,
+        tally: &Tally,
+    ) -> Result<Self, StorageError> {
         let reader = disk
             .open_reader(path)
             .map_err(|e| StorageError::io("open", path, &e))?;
@@ -97,6 +109,7 @@ impl Index {
             Some(index) => index,
             None => Self::empty(reader.as_ref(), path, compression, &stat)?,
         };
+        index.tally = tally.clone();
         index.extend(reader.as_ref(), &stat)?;
         index.save(disk);
         Ok(index)
@@ -124,6 +137,7 @@ impl Index {
             growing: None,
             recent: Some(Vec::new()),
             written: 0,
+            tally: Tally::default(),
         })
     }
 
@@ -186,6 +200,7 @@ impl Index {
             stat.size,
         );
         while let Step::Frame(frame) = walker.next()? {
+            self.tally.frame();
             let (byte, end) = (frame.span.start, Some(self.end()));
             let events = match frame_events(&path, byte, &frame.content, end) {
                 Ok(events) => events,
@@ -395,7 +410,7 @@ impl Index {
             _ => {
                 let id = &self.stored.header.id;
                 let run = Run::read(reader, &self.path, id, self.compression, entry)?;
-                run.backwards(before, visit)
+                run.backwards(before, &self.tally, visit)
             }
         }
     }

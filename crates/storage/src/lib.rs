@@ -13,10 +13,12 @@
 //! Start reading at [`store`], then [`log_file`].
 
 pub mod attachments;
+mod believed;
 pub mod catalogue;
 mod catalogue_file;
 pub mod disk;
 mod error;
+mod folders;
 mod frames;
 pub mod index;
 pub mod layout;
@@ -24,6 +26,7 @@ pub mod lock;
 pub mod log_file;
 pub mod read;
 pub mod store;
+mod tally;
 pub mod view;
 mod walk;
 mod writer;
@@ -33,5 +36,8 @@ pub use error::StorageError;
 pub use index::entry::Facts;
 pub use layout::Compression;
 pub use read::{RawLog, Revision, StoredLog};
-pub use store::{Durability, LogWriter, Opened, SaveState, Store, StoreOptions};
+pub use store::{
+    BELIEVED_FOR, Durability, LOOK_EVERY, LogWriter, Opened, SaveState, Store, StoreOptions,
+};
+pub use tally::Reads;
 pub use view::LogView;

@@ -7,13 +7,14 @@ use orrery_session::repair::closers;
 use orrery_session::v0::{encode_batch, encode_header};
 use orrery_session::{SessionHeader, SessionLogOffset, SharedEvent};
 
+use crate::catalogue::CatalogueEntry;
 use crate::disk::{Disk, DiskFile, FileStat};
 use crate::error::StorageError;
 use crate::frames;
 use crate::index::{Index, Placed};
 use crate::layout::{Compression, log_path};
 use crate::lock::WriterLock;
-use crate::read::{StoredLog, read_log};
+use crate::read::{Revision, StoredLog, read_log};
 
 /// The most a frame holds, before compression (decision D29).
 const MAX_FRAME_BYTES: usize = 256 * 1024;
@@ -140,6 +141,29 @@ impl LogFile {
         };
         log.open_index();
         Ok(log)
+    }
+
+    /// What the catalogue knows of this log. When the file was changed, the next look sees.
+    pub(crate) fn catalogue_entry(&self, header: &SessionHeader) -> CatalogueEntry {
+        let Expected {
+            device,
+            inode,
+            size,
+        } = self.expected;
+        let stat = FileStat {
+            device,
+            inode,
+            size,
+            modified_ns: 0,
+            changed_ns: 0,
+        };
+        CatalogueEntry {
+            header: header.clone(),
+            inherited: self.inherited,
+            revision: Revision(stat),
+            path: self.path.clone(),
+            compression: self.compression,
+        }
     }
 
     /// Opens a log for writing: takes the lock, reads it, repairs what a crash left.

@@ -1,20 +1,22 @@
 //! The async face of storage: a [`Store`] for a root, a [`LogWriter`] for each live session.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use orrery_session::{SessionHeader, SessionId, SessionLogOffset, SharedEvent};
 use tokio::sync::{oneshot, watch};
 
+use crate::believed::Believed;
 use crate::catalogue::{Catalogue, CatalogueEntry};
 use crate::catalogue_file;
 use crate::disk::Disk;
 use crate::error::StorageError;
 use crate::layout::Compression;
 use crate::read::{RawLog, StoredLog, read_log, read_raw};
+use crate::tally::{Reads, Tally};
 use crate::view::LogView;
 use crate::writer::{Command, Lives, Slot, Writer};
 
@@ -30,6 +32,12 @@ pub enum Durability {
     Turn,
 }
 
+/// For how long a look at the root is believed, unless the options say otherwise.
+pub const BELIEVED_FOR: Duration = Duration::from_millis(500);
+
+/// How long a look at every log is confirmed by looks at the folders alone.
+pub const LOOK_EVERY: Duration = Duration::from_secs(10);
+
 /// How a store is set up.
 #[derive(Debug, Clone)]
 pub struct StoreOptions {
@@ -43,6 +51,9 @@ pub struct StoreOptions {
     pub write_window: Duration,
     /// Where the header catalogue is kept between starts; nowhere by default.
     pub catalogue_file: Option<PathBuf>,
+    /// For how long a look at the root is believed by [`Store::recent_catalogue`]: what other
+    /// processes write may be seen so much later. What this one writes is always seen at once.
+    pub believed_for: Duration,
 }
 
 impl StoreOptions {
@@ -54,6 +65,7 @@ impl StoreOptions {
             durability: Durability::default(),
             write_window: Duration::from_millis(200),
             catalogue_file: None,
+            believed_for: BELIEVED_FOR,
         }
     }
 }
@@ -77,7 +89,10 @@ pub struct Store {
 struct Inner {
     disk: Arc<dyn Disk>,
     options: StoreOptions,
-    catalogue: Mutex<Arc<Catalogue>>,
+    believed: Arc<Believed>,
+    /// Held by whoever looks for a recent catalogue; who comes meanwhile takes what that one sees.
+    looking: tokio::sync::Mutex<()>,
+    tally: Tally,
     /// Whether the catalogue of an earlier process was looked at.
     catalogue_loaded: AtomicBool,
     commands: Sender<Command>,
@@ -90,7 +105,9 @@ impl Store {
         // Unbounded: what waits here is held by the live logs anyway, and every checkpoint waits
         // for the queue to empty.
         let (commands, receiver) = channel();
+        let believed = Arc::<Believed>::default();
         let writer = Writer {
+            believed: Arc::clone(&believed),
             disk: Arc::clone(&disk),
             root: options.root.clone(),
             compression: options.compression,
@@ -102,12 +119,13 @@ impl Store {
             .name("orrery-log-writer".to_owned())
             .spawn(move || writer.run(&receiver))
             .map_err(|e| StorageError::io("start the writer of", &options.root, &e))?;
-        let catalogue = Mutex::default();
         let next_slot = AtomicU64::new(0);
         let inner = Inner {
             disk,
             options,
-            catalogue,
+            believed,
+            looking: tokio::sync::Mutex::default(),
+            tally: Tally::default(),
             catalogue_loaded: AtomicBool::new(false),
             commands,
             next_slot,
@@ -133,6 +151,35 @@ impl Store {
         blocking(move || inner.refresh()).await
     }
 
+    /// The same as somebody saw it no longer ago than [`StoreOptions::believed_for`], with all that
+    /// this process published since. When it is time to look again the folders of the projects are
+    /// asked first: where they say that no session came or went, that is the look. What they do not
+    /// tell, a log that was replaced within its folder, is seen [`LOOK_EVERY`] late at most.
+    ///
+    /// # Errors
+    /// When it is time to look again, and the root cannot be read.
+    pub async fn recent_catalogue(&self) -> Result<Arc<Catalogue>, StorageError> {
+        let recent = || self.inner.believed.fresh(self.inner.options.believed_for);
+        if let Some(catalogue) = recent() {
+            return Ok(catalogue);
+        }
+        let _looking = self.inner.looking.lock().await;
+        if let Some(catalogue) = recent() {
+            return Ok(catalogue);
+        }
+        let inner = Arc::clone(&self.inner);
+        blocking(move || match inner.confirmed() {
+            Some(catalogue) => Ok(catalogue),
+            None => inner.refresh(),
+        })
+        .await
+    }
+
+    /// What reading has cost since the store was started.
+    pub fn reads(&self) -> Reads {
+        self.inner.tally.reads()
+    }
+
     /// One session's place on disk.
     pub async fn find(&self, id: &SessionId) -> Result<CatalogueEntry, StorageError> {
         let (inner, id) = (Arc::clone(&self.inner), id.clone());
@@ -144,6 +191,7 @@ impl Store {
         let (inner, id) = (Arc::clone(&self.inner), id.clone());
         blocking(move || {
             let entry = inner.find(&id)?;
+            inner.tally.log();
             read_log(inner.disk.as_ref(), &entry.path, entry.compression)
         })
         .await
@@ -154,6 +202,7 @@ impl Store {
         let (inner, id) = (Arc::clone(&self.inner), id.clone());
         blocking(move || {
             let entry = inner.find(&id)?;
+            inner.tally.log();
             read_raw(inner.disk.as_ref(), &entry.path, entry.compression)
         })
         .await
@@ -161,15 +210,28 @@ impl Store {
 
     /// Opens one log for selective reads, changing nothing of it.
     pub async fn view(&self, id: &SessionId) -> Result<LogView, StorageError> {
+        self.look_into(id, Ok).await
+    }
+
+    /// The same, and reads in it at once, before anybody waits for another thread.
+    ///
+    /// # Errors
+    /// When the log cannot be opened, and those of `read`.
+    pub async fn look_into<T: Send + 'static>(
+        &self,
+        id: &SessionId,
+        read: impl FnOnce(LogView) -> Result<T, StorageError> + Send + 'static,
+    ) -> Result<T, StorageError> {
         let (inner, id) = (Arc::clone(&self.inner), id.clone());
         blocking(move || {
             let entry = inner.find(&id)?;
-            let view = LogView::open(inner.disk.as_ref(), &entry.path, entry.compression)?;
+            let (disk, path) = (inner.disk.as_ref(), entry.path.as_path());
+            let view = LogView::open_tallied(disk, path, entry.compression, &inner.tally)?;
             if (view.header(), view.inherited()) != (&entry.header, entry.inherited) {
-                inner.forget(&id);
+                inner.believed.forget(&id);
             }
             if view.header().id == id {
-                Ok(view)
+                read(view)
             } else {
                 Err(StorageError::NotFound { id })
             }
@@ -259,52 +321,44 @@ impl Store {
 }
 
 impl Inner {
-    fn known(&self) -> Arc<Catalogue> {
-        Arc::clone(
-            &self
-                .catalogue
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner),
-        )
-    }
-
     fn refresh(&self) -> Result<Arc<Catalogue>, StorageError> {
         let (disk, root) = (self.disk.as_ref(), self.options.root.as_path());
-        let mut known = self.known();
+        self.tally.looked();
+        let mut look = self.believed.begin();
         let file = self.options.catalogue_file.as_deref();
+        let mut earlier = None;
         if let Some(file) = file
             && !self.catalogue_loaded.swap(true, Ordering::AcqRel)
         {
-            let earlier = catalogue_file::load(disk, file, root);
-            known = Arc::new(Catalogue::of_entries(earlier));
+            let known = Catalogue::of_entries(catalogue_file::load(disk, file, root));
+            look.known = Arc::clone(earlier.insert(Arc::new(known)));
         }
-        let fresh = Arc::new(Catalogue::refresh(disk, root, &known)?);
+        let fresh = Arc::new(Catalogue::refresh(disk, root, &look.known)?);
+        let unsaved = self.believed.end(&look, &fresh);
+        // The first look is compared with what lies in the file, not with what was known here.
+        let unsaved = earlier.map_or(unsaved, |earlier| !fresh.same_logs(&earlier));
         if let Some(file) = file
-            && !fresh.same_logs(&known)
+            && unsaved
         {
             catalogue_file::save(disk, file, root, fresh.entries());
         }
-        *self
-            .catalogue
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = Arc::clone(&fresh);
         Ok(fresh)
     }
 
-    /// Forgets what was known of a log that turned out to be another one. A file is known by its
-    /// inode, which says nothing when it was overwritten in place, or when the file that took its
-    /// place got the same.
-    fn forget(&self, id: &SessionId) {
-        let mut known = self
-            .catalogue
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        *known = Arc::new(known.without(id));
+    /// The catalogue, where the folders say that it still stands.
+    fn confirmed(&self) -> Option<Arc<Catalogue>> {
+        let began = Instant::now();
+        let (look, catalogue) = self.believed.looked_within(LOOK_EVERY)?;
+        if !catalogue.still_stands(self.disk.as_ref()) {
+            return None;
+        }
+        self.believed.confirm(look, began);
+        Some(catalogue)
     }
 
     /// A known entry costs one `stat`; an unknown or vanished one a look into each project folder.
     fn find(&self, id: &SessionId) -> Result<CatalogueEntry, StorageError> {
-        if let Some(entry) = self.known().get(id)
+        if let Some(entry) = self.believed.known().get(id)
             && let Ok(stat) = self.disk.stat(&entry.path)
             && (stat.device, stat.inode) == (entry.revision.0.device, entry.revision.0.inode)
         {

@@ -20,6 +20,7 @@ use crate::index::Index;
 use crate::index::entry::Facts;
 use crate::layout::Compression;
 use crate::read::Revision;
+use crate::tally::Tally;
 use crate::walk::{Step, Walker};
 
 /// How often opening is repeated while somebody writes the file.
@@ -48,11 +49,22 @@ impl LogView {
         path: &Path,
         compression: Compression,
     ) -> Result<Self, StorageError> {
+        Self::open_tallied(disk, path, compression, &Tally::default())
+    }
+
+    /// The same, counted.
+    pub(crate) fn open_tallied(
+        disk: &dyn Disk,
+        path: &Path,
+        compression: Compression,
+        tally: &Tally,
+    ) -> Result<Self, StorageError> {
+        tally.log();
         let io = |action| move |e: std::io::Error| StorageError::io(action, path, &e);
         for _ in 0..STABLE_ATTEMPTS {
             let reader = disk.open_reader(path).map_err(io("open"))?;
             let stat = reader.stat().map_err(io("look at"))?;
-            let index = Index::open(disk, path, compression);
+            let index = Index::open_tallied(disk, path, compression, tally);
             if disk.stat(path).map_err(io("look at"))? != stat {
                 continue;
             }

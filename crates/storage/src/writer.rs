@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use orrery_session::{SessionHeader, SessionId, SessionLogOffset, SharedEvent};
 use tokio::sync::{oneshot, watch};
 
+use crate::believed::Believed;
 use crate::disk::Disk;
 use crate::error::StorageError;
 use crate::layout::Compression;
@@ -113,6 +114,8 @@ impl Live {
 }
 
 pub(crate) struct Writer {
+    /// Is told of every log that gets its name.
+    pub(crate) believed: Arc<Believed>,
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) root: PathBuf,
     pub(crate) compression: Compression,
@@ -349,7 +352,7 @@ impl Writer {
             let Some(live) = self.live.0.get_mut(slot) else {
                 continue;
             };
-            let written = live.write(&self.disk, &self.root, self.compression);
+            let written = live.write(&self.disk, &self.root, self.compression, &self.believed);
             results.insert(*slot, written);
         }
         if sync {
@@ -407,6 +410,7 @@ impl Live {
         disk: &Arc<dyn Disk>,
         root: &Path,
         compression: Compression,
+        believed: &Believed,
     ) -> Result<(), StorageError> {
         if self.queue.is_empty() {
             return Ok(());
@@ -415,6 +419,7 @@ impl Live {
             Target::Unpublished { header, inherited } => {
                 let file =
                     LogFile::create(disk, root, compression, header, *inherited, &self.queue)?;
+                believed.publish(file.catalogue_entry(header));
                 self.target = Target::File(Box::new(file));
                 self.unsynced.append(&mut self.queue);
             }

@@ -12,6 +12,7 @@ pub mod faulty_disk;
 pub mod folders;
 pub mod frozen_disk;
 pub mod fuzz_entries;
+pub mod gated_disk;
 pub mod log_fixtures;
 pub mod log_layout;
 pub mod log_writer;
@@ -21,6 +22,7 @@ pub mod zstd_frames;
 
 pub use dice::Dice;
 pub use faulty_disk::{Fault, FaultyDisk, Loss, Op, Plan};
+pub use gated_disk::GatedDisk;
 pub use model_server::{Gate, ModelServer, Received, Reply};
 
 /// The text of the chunk with this seq in the logs of `log-appender`: some short, some long.

@@ -24,6 +24,10 @@ pub(crate) fn checkpoints(store: &dyn CheckpointStore) {
     assert_eq!(store.load(&a).unwrap().as_ref(), Some(&one));
     assert_eq!(store.load(&b).unwrap().as_ref(), Some(&two));
     assert_eq!(store.load(&c).unwrap(), None);
+    let these = store.load_these(&[c.clone(), b.clone(), b.clone()]);
+    let these: Vec<_> = these.unwrap().into_iter().collect();
+    assert_eq!(these, [(b.clone(), two.clone())]);
+    assert!(store.load_these(&[]).unwrap().is_empty());
 
     // A write replaces the record whole.
     let mut less = record(9, "[1]");

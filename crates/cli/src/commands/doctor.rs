@@ -5,6 +5,7 @@
 
 mod kept;
 mod mend;
+mod stats;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -74,6 +75,9 @@ impl Findings {
 pub(super) async fn doctor(folder: Option<&Path>, args: &args::Doctor) -> Result<(), Failure> {
     let json = args.json;
     let home = crate::context::home(folder)?;
+    if args.stats {
+        return stats::stats(&home, json).await;
+    }
     let mut findings = Findings::default();
     folders(&home, &mut findings);
     let config = configuration(&home, &mut findings);

@@ -9,14 +9,14 @@ use serde_json::Value;
 
 use crate::fixture::{Place, signal};
 
-struct Server {
+pub(crate) struct Server {
     child: Child,
     url: String,
     out: BufReader<std::process::ChildStdout>,
 }
 
 impl Server {
-    fn start(place: &Place, arguments: &[&str]) -> Self {
+    pub(crate) fn start(place: &Place, arguments: &[&str]) -> Self {
         let mut child = place.start(arguments);
         let mut out = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
@@ -32,6 +32,10 @@ impl Server {
         Self { child, url, out }
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     fn get(&self, path: &str) -> String {
         let authority = self.url.strip_prefix("http://").unwrap();
         let mut stream = TcpStream::connect(authority).unwrap();
@@ -44,7 +48,7 @@ impl Server {
     }
 
     /// Asks it to end; gives the exit code and what it still printed.
-    fn end(mut self) -> (Option<i32>, String) {
+    pub(crate) fn end(mut self) -> (Option<i32>, String) {
         signal(&self.child, "TERM");
         let mut rest = String::new();
         self.out.read_to_string(&mut rest).unwrap();

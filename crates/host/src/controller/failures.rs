@@ -7,7 +7,7 @@ use orrery_storage::StorageError;
 
 use crate::state_file::StateFileError;
 
-pub(super) fn of_storage(error: &StorageError) -> ApiError {
+pub(crate) fn of_storage(error: &StorageError) -> ApiError {
     match error {
         StorageError::NotFound { id } => ApiError::session_not_found(id.as_str()),
         StorageError::WriterHeld { id, holder } => ApiError::new(
@@ -48,7 +48,7 @@ fn unavailable(error: &StorageError) -> &'static str {
     }
 }
 
-pub(super) fn of_query(error: &QueryError) -> ApiError {
+pub(crate) fn of_query(error: &QueryError) -> ApiError {
     match error {
         QueryError::NotFound { id } => ApiError::session_not_found(id.as_str()),
         QueryError::Storage(error) => of_storage(error),

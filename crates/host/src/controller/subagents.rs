@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use orrery_api::content::{Accepted, DeliveryMode, SubagentMode};
 use orrery_api::error::{ApiError, ErrorCode};
+use orrery_api::host::ListingStats;
 use orrery_api::subagent::{
     SubagentActivity, SubagentDiagnosticReason, SubagentEntry, SubagentInterruptRequest,
     SubagentListRequest, SubagentListResponse, SubagentPromptRequest, SubagentPromptResponse,
@@ -18,20 +19,19 @@ use orrery_query::{Corpus, LiveSessions};
 use orrery_session::SessionId;
 use orrery_storage::Store;
 use orrery_subagent::delegation::{Authority, Hold};
-use orrery_subagent::listing::{
-    Activity, Descendant, ListError, Lister, ListingCost, Reason, Row, Services,
-};
+use orrery_subagent::listing::{Activity, Descendant, ListError, Lister, Reason, Row, Services};
 use orrery_subagent::units::{Identity, SubagentUnit};
 use tokio_util::sync::CancellationToken;
 
 use super::prompting::{prompt_of, prompt_refused};
 use super::{Controller, Found, failures, household};
+use crate::listing_stats;
 
 /// The units whose whole state is read off live sessions: by the list, by delegation, by jobs.
 pub(super) const SHARED: &[&str] = &["subagent", "permissions", "jobs"];
 
 /// A lister of everything that this Host knows.
-pub(super) fn lister(
+pub(crate) fn lister(
     store: Store,
     registry: &Arc<Registry>,
     checkpoints: Option<Arc<dyn CheckpointStore>>,
@@ -238,9 +238,10 @@ impl Controller {
         Ok(Accepted::YES)
     }
 
-    /// What listing subagents has cost since the Host began.
-    pub fn listing_cost(&self) -> ListingCost {
-        self.inner.subagents.cost()
+    /// What listing subagents has cost since the Host began, and what reading logs has, for whatever
+    /// reason.
+    pub fn listing_stats(&self) -> ListingStats {
+        listing_stats::stats(self.inner.subagents.cost(), self.inner.store.reads())
     }
 }
 
@@ -286,7 +287,7 @@ const fn mode_of(identity: &Identity) -> SubagentMode {
     }
 }
 
-fn failed(error: ListError) -> ApiError {
+pub(crate) fn failed(error: ListError) -> ApiError {
     let code = match &error {
         ListError::Enumeration(error) => return failures::of_query(error),
         ListError::ProjectionsUnavailable => ErrorCode::SubagentProjectionsUnavailable,

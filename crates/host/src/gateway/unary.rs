@@ -176,6 +176,7 @@ async fn stats(gateway: &Gateway) -> Result<HostStats, ApiError> {
         connections: gateway.connections.load(Relaxed),
         streams: gateway.streams.load(Relaxed),
         resident_bytes: resident_bytes(),
+        listing: gateway.controller.listing_stats(),
     })
 }
 

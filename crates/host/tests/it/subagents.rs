@@ -183,3 +183,40 @@ async fn a_child_is_read_and_followed_by_its_own_address_and_by_no_other() {
     }
     host.stop().await;
 }
+
+#[tokio::test]
+async fn checkpoints_that_the_host_keeps_answer_for_children_without_a_read() {
+    let home = tempfile::tempdir().unwrap();
+    home_with_a_family(home.path());
+    let host = TestHost::start(home.path(), "").await;
+    let counters = async || host.client.ok("host/stats", json!({})).await["listing"].clone();
+    let since = |before: &Value, after: &Value, key: &str| {
+        after[key].as_u64().unwrap() - before[key].as_u64().unwrap()
+    };
+    let cold = counters().await;
+    let first = list(&host, "session-parent", "children").await;
+    let read = counters().await;
+    assert_eq!(since(&cold, &read, "lists"), 1);
+    assert_eq!(since(&cold, &read, "observations"), 5);
+    assert_eq!(since(&cold, &read, "fromCheckpoints"), 0);
+    // A list of sessions keeps what it learned of each, behind its answer.
+    host.client.ok("session/list", json!({})).await;
+    let kept = async {
+        loop {
+            let before = counters().await;
+            let again = list(&host, "session-parent", "children").await;
+            assert_eq!(again, first);
+            let after = counters().await;
+            let kept = since(&before, &after, "fromCheckpoints");
+            let observed = since(&before, &after, "observations");
+            assert_eq!(kept + observed, 5, "{before} {after}");
+            // Those two that inherited nothing and say who they are.
+            if kept == 2 {
+                break;
+            }
+        }
+    };
+    let patience = std::time::Duration::from_secs(30);
+    tokio::time::timeout(patience, kept).await.unwrap();
+    host.stop().await;
+}

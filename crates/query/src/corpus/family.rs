@@ -103,7 +103,10 @@ impl Family {
 }
 
 impl Corpus {
-    /// Who descends from whom, now; `sessions` says who is live.
+    /// Who descends from whom; `sessions` says who is live. What other processes did may be missing
+    /// for as long as storage believes a look ([`Store::recent_catalogue`]).
+    ///
+    /// [`Store::recent_catalogue`]: orrery_storage::Store::recent_catalogue
     ///
     /// # Errors
     /// `PERSISTENCE_FAILED` when the sessions root cannot be read, `ABORTED`.
@@ -113,8 +116,11 @@ impl Corpus {
         signal: &CancellationToken,
     ) -> Result<Family, QueryError> {
         still_wanted(signal)?;
-        let catalogue = self.store.catalogue().await.map_err(QueryError::Storage)?;
+        // Before the logs on disk: who goes to sleep in between is on disk by then, and is missed
+        // by neither look.
+        let live = sessions.all();
+        let catalogue = self.store.recent_catalogue().await;
         still_wanted(signal)?;
-        Ok(Family::new(catalogue, sessions.all()))
+        Ok(Family::new(catalogue.map_err(QueryError::Storage)?, live))
     }
 }

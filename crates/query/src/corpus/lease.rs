@@ -15,7 +15,7 @@ use orrery_storage::store::blocking;
 use orrery_storage::{LogView, Revision, StorageError, Store};
 
 use crate::error::QueryError;
-use crate::fold::{Wanted, fold};
+use crate::fold::{Wanted, fold, own_fold};
 use crate::live::LiveLog;
 
 /// How often a live log may let go of events while they are being gathered.
@@ -30,8 +30,9 @@ pub enum Projections<'a> {
     None,
     /// These, reading the events that they listen to behind what checkpoints hold.
     Keys(&'a [&'static str]),
-    /// These, from the log alone: what a checkpoint says of them is not asked.
-    Afresh(&'a [&'static str]),
+    /// These, of a session on disk as its own events alone make them: neither what it inherited is
+    /// read for them, nor a checkpoint asked. What a live one shows has what it inherited in it.
+    Own(&'a [&'static str]),
 }
 
 /// What an observation was made from.
@@ -63,7 +64,7 @@ impl Lease {
         let projections = match wanted {
             Projections::None => None,
             Projections::All => Some(log.projections()),
-            Projections::Keys(keys) | Projections::Afresh(keys) => {
+            Projections::Keys(keys) | Projections::Own(keys) => {
                 let mut snapshot = log.projections();
                 snapshot.values.retain(|key, _| keys.contains(key));
                 Some(snapshot)
@@ -84,35 +85,33 @@ impl Lease {
         wanted: Projections<'_>,
     ) -> Result<Self, QueryError> {
         let failed = |error| QueryError::of_storage(id, error);
-        let view = Arc::new(store.view(id).await.map_err(failed)?);
-        if view.header().id != *id {
-            return Err(QueryError::SourceConflict {
-                id: id.clone(),
-                why: format!("its header names {}", view.header().id),
-            });
-        }
         let keys = match wanted {
             Projections::None => Vec::new(),
             Projections::All => registry.view_schemas().into_keys().collect(),
-            Projections::Keys(keys) | Projections::Afresh(keys) => keys.to_vec(),
+            Projections::Keys(keys) | Projections::Own(keys) => keys.to_vec(),
         };
         let checkpoints = match wanted {
-            Projections::Afresh(_) => None,
+            Projections::Own(_) => None,
             _ => checkpoints.cloned(),
         };
-        let projections = if keys.is_empty() {
-            None
-        } else {
-            let (registry, read) = (Arc::clone(registry), Arc::clone(&view));
-            let id = id.clone();
-            let folded = blocking(move || {
+        let own = matches!(wanted, Projections::Own(_));
+        let registry = Arc::clone(registry);
+        let read = store.look_into(id, move |view| {
+            if keys.is_empty() {
+                return Ok((Arc::new(view), None));
+            }
+            let snapshot = if own {
+                own_fold(&registry, &keys, &view)?.snapshot_of(&keys)
+            } else {
                 // A store that fails costs time only.
-                let record = checkpoints.and_then(|store| store.load(&id).ok().flatten());
-                let cells = fold(&registry, &Wanted::only(&keys), &read, record.as_ref())?.cells;
-                Ok(cells.snapshot_of(&keys))
-            });
-            Some(Arc::new(folded.await.map_err(failed)?))
-        };
+                let record = checkpoints.and_then(|store| store.load(&view.header().id).ok()?);
+                let wanted = Wanted::only(&keys);
+                let folded = fold(&registry, &wanted, &view, record.as_ref())?;
+                folded.cells.snapshot_of(&keys)
+            };
+            Ok((Arc::new(view), Some(Arc::new(snapshot))))
+        });
+        let (view, projections) = read.await.map_err(failed)?;
         Ok(Self {
             end: view.end(),
             source: Source::Prepared(view),

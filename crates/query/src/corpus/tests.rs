@@ -1,6 +1,5 @@
 mod cancelling;
 mod events;
-mod gated_disk;
 mod lineage;
 
 use std::ops::{Range, RangeInclusive};

@@ -14,6 +14,7 @@ use crate::error::StorageError;
 use crate::frames::{Decoder, frame_end};
 use crate::layout::Compression;
 use crate::read::frame_events;
+use crate::tally::Tally;
 
 /// How much of a run is read at once to check it.
 const CHECK_BYTES: usize = 256 * 1024;
@@ -65,6 +66,7 @@ impl<'a> Run<'a> {
     pub(super) fn backwards(
         mut self,
         before: SessionLogOffset,
+        tally: &Tally,
         visit: &mut dyn FnMut(Vec<SharedEvent>) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>, StorageError> {
         let pieces = self.pieces()?;
@@ -72,6 +74,7 @@ impl<'a> Run<'a> {
         let mut end = offset(self.entry.end_offset());
         for (number, piece) in pieces.into_iter().enumerate().rev() {
             let byte = self.entry.start + piece.start as u64;
+            tally.frame();
             let content = self.content(&mut decoder, number, piece)?;
             // A frame wholly behind what is asked for is not decoded: its first line says so.
             if end > before

@@ -10,6 +10,7 @@
 )]
 
 mod attachments;
+mod belief;
 mod claims;
 mod crash;
 mod cuts;

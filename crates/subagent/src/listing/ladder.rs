@@ -83,35 +83,29 @@ impl Ladder<'_> {
         let cold = candidates
             .iter()
             .filter(|member| member.live.is_none() && !member.header.is_seeded);
-        let headers: Vec<SessionHeader> = cold.map(|member| member.header.clone()).collect();
+        let headers: Vec<&SessionHeader> = cold.map(|member| &member.header).collect();
         let Some(store) = self.checkpoints.filter(|_| !headers.is_empty()).cloned() else {
             return BTreeMap::new();
         };
-        let signal = self.signal.clone();
-        let read = tokio::task::spawn_blocking(move || {
-            let mut records = Vec::new();
-            for header in headers {
-                if signal.is_cancelled() {
-                    break;
-                }
-                // A store that fails costs time only.
-                let Ok(Some(record)) = store.load(&header.id) else {
-                    continue;
-                };
-                if record.identity == CheckpointIdentity::of(&header, SessionLogOffset::ZERO) {
-                    records.push((header.id, record));
-                }
-            }
-            records
-        });
+        let ids: Vec<SessionId> = headers.iter().map(|header| header.id.clone()).collect();
+        // A store that fails, in whatever way, costs time only.
+        let read = tokio::task::spawn_blocking(move || store.load_these(&ids)).await;
+        let mut records = read.map(Result::unwrap_or_default).unwrap_or_default();
         let mut known = BTreeMap::new();
-        for (id, record) in read.await.unwrap_or_default() {
+        for header in headers {
+            let identity_of = CheckpointIdentity::of(header, SessionLogOffset::ZERO);
+            let Some(record) = records.remove(&header.id) else {
+                continue;
+            };
+            if record.identity != identity_of {
+                continue;
+            }
             let view = self.registry.view_checkpoint(&record.rows, &[KEY]);
             if let Some(identity) = view.as_ref().and_then(identity) {
                 self.counters
                     .from_checkpoints
                     .fetch_add(1, Ordering::Relaxed);
-                known.insert(id, identity);
+                known.insert(header.id.clone(), identity);
             }
         }
         known
@@ -121,7 +115,7 @@ impl Ladder<'_> {
     async fn observed(&self, header: &SessionHeader) -> Result<Judged, ListError> {
         self.wanted()?;
         self.counters.observations.fetch_add(1, Ordering::Relaxed);
-        let wanted = Projections::Afresh(&[KEY]);
+        let wanted = Projections::Own(&[KEY]);
         let lease = self.corpus.observe(&header.id, wanted, self.signal).await;
         self.wanted()?;
         let lease = match lease {
@@ -139,7 +133,12 @@ impl Ladder<'_> {
         }
         let own = |identity: &Identity| identity.seq().offset_before() >= lease.inherited();
         let identity = lease.projections().and_then(identity).filter(own);
-        Ok(identity.map_or(Judged::Not(Reason::Corrupt), Judged::Is))
+        Ok(match (identity, self.sessions.get(&header.id)) {
+            (Some(identity), _) => Judged::Is(identity),
+            // It came to life meanwhile, and may be about to say who it is.
+            (None, Some(log)) => live(log.as_ref()),
+            (None, None) => Judged::Not(Reason::Corrupt),
+        })
     }
 }
 

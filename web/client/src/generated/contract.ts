@@ -472,6 +472,8 @@ export interface HostStats {
   generation: string;
   /** The Host's lasting id. */
   hostId: string;
+  /** What lists of subagents have cost. */
+  listing: ListingStats;
   /** Sessions with an attached agent. */
   liveSessions: number;
   /** Resident memory in bytes, where the system tells. */
@@ -675,6 +677,24 @@ export interface ListResponse {
   items: SessionSummary[];
   /** Where to go on; absent at the end. */
   nextCursor?: string;
+}
+
+/** What lists of subagents, and reading logs for whatever reason, have cost since the process started. */
+export interface ListingStats {
+  /** Looks at the whole sessions root, for lists of sessions too. */
+  enumerations: number;
+  /** Frames of events that selective reads decoded. */
+  framesDecoded: number;
+  /** Children answered from a checkpoint: no log is read. */
+  fromCheckpoints: number;
+  /** Children answered by their live state: no log is read. */
+  fromLive: number;
+  /** Lists of subagents that were begun. */
+  lists: number;
+  /** Logs opened to be read, for whatever reason. */
+  logReads: number;
+  /** Children whose log was observed, one reading each. */
+  observations: number;
 }
 
 /** `session/modelCatalog`: what can be selected. One provider's failure does not hide the others. */

@@ -1,6 +1,7 @@
 //! A question that is taken back while logs are being read, and a session that comes to life then.
 
-use super::gated_disk::GatedDisk;
+use orrery_testkit::GatedDisk;
+
 use super::*;
 
 /// A gate that opens when a test ends, failed or not: the runtime waits for whoever stands there.
