@@ -71,4 +71,8 @@ impl Port for LiveSessions {
             .map(|handle| Arc::new(Log(handle)) as Arc<dyn LiveLog>)
             .collect()
     }
+
+    fn is_arriving(&self, id: &SessionId) -> bool {
+        Self::is_arriving(self, id)
+    }
 }

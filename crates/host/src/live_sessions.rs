@@ -38,6 +38,12 @@ impl LiveSessions {
         handles.get(id).filter(|handle| handle.is_live()).cloned()
     }
 
+    /// Whether a session of that id is being made or brought to life.
+    pub(crate) fn is_arriving(&self, id: &SessionId) -> bool {
+        let all = self.activations.lock();
+        all.unwrap_or_else(PoisonError::into_inner).contains_key(id)
+    }
+
     /// All live sessions, by id.
     pub(crate) fn all(&self) -> Vec<SessionHandle> {
         let handles = self.handles.lock().unwrap_or_else(PoisonError::into_inner);

@@ -33,6 +33,12 @@ pub trait LiveSessions: Send + Sync + std::fmt::Debug {
     fn get(&self, id: &SessionId) -> Option<Arc<dyn LiveLog>>;
     /// All of them.
     fn all(&self) -> Vec<Arc<dyn LiveLog>>;
+    /// Whether a session of that id is being made or brought to life just now: it may be on disk
+    /// already and not have said everything that it begins with.
+    fn is_arriving(&self, id: &SessionId) -> bool {
+        let _ = id; // Nobody arrives unless somebody says so.
+        false
+    }
 }
 
 /// No session is ever live: for programs that only read logs.

@@ -174,21 +174,20 @@ impl Sessions for Household {
             log.append(draft, now)
                 .map_err(|error| malformed(error.to_string()))?;
         }
-        let lost = |why: String| DelegationError::PersistenceUnavailable { why };
-        let writer = controller.inner.store.create(header, cut).await;
-        let writer = writer.map_err(|error| lost(error.to_string()))?;
-        let appended = writer.append(log.events().to_vec());
-        appended.map_err(|error| lost(error.to_string()))?;
-        writer
-            .flush()
-            .await
-            .map_err(|error| lost(error.to_string()))?;
-        let live = &controller.inner.live;
-        live.get_or_activate(&id, || async {
+        // Made where it counts as arriving: a list that finds the log before its first events does
+        // not take the child for a damaged one.
+        let make = || async {
+            let writer = controller.inner.store.create(header, cut).await;
+            let writer = writer.map_err(|error| failures::of_storage(&error))?;
+            let appended = writer.append(log.events().to_vec());
+            appended.map_err(|error| failures::of_storage(&error))?;
+            let flushed = writer.flush().await;
+            flushed.map_err(|error| failures::of_storage(&error))?;
             controller.bring_to_life(log, Vec::new(), writer, composition)
-        })
-        .await
-        .map_err(|error| unavailable(&error))
+        };
+        let live = &controller.inner.live;
+        let made = live.get_or_activate(&id, make).await;
+        made.map_err(|error| unavailable(&error))
     }
 
     async fn resume(

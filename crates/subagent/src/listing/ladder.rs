@@ -133,8 +133,12 @@ impl Ladder<'_> {
         }
         let own = |identity: &Identity| identity.seq().offset_before() >= lease.inherited();
         let identity = lease.projections().and_then(identity).filter(own);
+        // Asked in this order: who arrives is live once it does not arrive any more.
+        let arriving = self.sessions.is_arriving(&header.id);
         Ok(match (identity, self.sessions.get(&header.id)) {
             (Some(identity), _) => Judged::Is(identity),
+            // Its log was made a moment ago.
+            (None, None) if arriving => Judged::Young,
             // It came to life meanwhile, and may be about to say who it is.
             (None, Some(log)) => live(log.as_ref()),
             (None, None) => Judged::Not(Reason::Corrupt),

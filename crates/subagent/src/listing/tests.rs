@@ -108,7 +108,11 @@ impl LiveLog for Awake {
 }
 
 #[derive(Debug, Default)]
-struct Awakes(Mutex<BTreeMap<SessionId, Arc<Awake>>>);
+struct Awakes(
+    Mutex<BTreeMap<SessionId, Arc<Awake>>>,
+    /// Those that are being made.
+    Mutex<Vec<SessionId>>,
+);
 
 impl LiveSessions for Awakes {
     fn get(&self, id: &SessionId) -> Option<Arc<dyn LiveLog>> {
@@ -120,6 +124,9 @@ impl LiveSessions for Awakes {
         all.values()
             .map(|log| Arc::clone(log) as Arc<dyn LiveLog>)
             .collect()
+    }
+    fn is_arriving(&self, id: &SessionId) -> bool {
+        self.1.lock().unwrap().contains(id)
     }
 }
 

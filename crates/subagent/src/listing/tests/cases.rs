@@ -354,6 +354,17 @@ async fn a_child_that_comes_to_life_while_it_is_observed_is_judged_as_a_live_one
 }
 
 #[tokio::test]
+async fn a_child_that_is_being_made_has_no_row_before_it_says_who_it_is() {
+    let house = House::new();
+    let header = child("one", "parent", 1);
+    house.cold(header, 0, log(&[])).await;
+    house.awake.1.lock().unwrap().push(id("one"));
+    assert_eq!(house.list().await, [""; 0]);
+    house.awake.1.lock().unwrap().clear();
+    assert_eq!(house.list().await, ["one Corrupt"]);
+}
+
+#[tokio::test]
 async fn a_child_that_is_deleted_after_it_was_enumerated_is_unavailable() {
     let house = House::new();
     house
