@@ -26,12 +26,13 @@ pub enum QueryError {
         /// What is wrong.
         why: String,
     },
-    /// The file of an id holds another session.
-    #[error("the log of session {id} is that of another: {why}")]
+    /// Several logs claim the id, or the log that lies in its place is that of another session.
+    /// Between a live session and its log there is no conflict: the live one counts (decision D13).
+    #[error("session {id} cannot be told apart: {why}")]
     SourceConflict {
         /// The id that was asked for.
         id: SessionId,
-        /// What differs.
+        /// What was found instead, and where.
         why: String,
     },
     /// Storage failed.
@@ -138,6 +139,7 @@ impl QueryError {
     pub fn of_storage(id: &SessionId, error: StorageError) -> Self {
         match error {
             StorageError::NotFound { id } => Self::NotFound { id },
+            StorageError::Conflict { id, why } => Self::SourceConflict { id, why },
             StorageError::Corrupt { .. } | StorageError::Unsupported { .. } => Self::Corrupt {
                 id: id.clone(),
                 why: error.to_string(),

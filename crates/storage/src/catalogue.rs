@@ -4,7 +4,7 @@
 //! it is read again only when another file lies there. What cannot be listed becomes a diagnostic;
 //! only an unreadable root fails the whole.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -86,6 +86,8 @@ pub struct Catalogue {
     entries: BTreeMap<SessionId, Arc<CatalogueEntry>>,
     /// By the parent that the children's headers name: the ids in the order of their creation.
     children: BTreeMap<SessionId, Vec<SessionId>>,
+    /// The sessions that more than one log claims to be.
+    doubled: BTreeSet<SessionId>,
     diagnostics: Vec<Diagnostic>,
     folders: Folders,
 }
@@ -155,6 +157,12 @@ impl Catalogue {
         self.entries.get(id).map(AsRef::as_ref)
     }
 
+    /// Whether more than one log claims to be this session. One of them is listed; none is read,
+    /// since nobody can tell which one counts.
+    pub fn is_doubled(&self, id: &SessionId) -> bool {
+        self.doubled.contains(id)
+    }
+
     /// The sessions whose header names this one as their parent (decision D16): by `createdAt`, then
     /// by the bytes of the id (decision D15). Costs as much as there are children.
     pub fn children<'a>(
@@ -207,7 +215,16 @@ impl Catalogue {
             (None, None) => Err(missing()),
             (Some(problem), _) => {
                 let path = root.join(&problem.path);
+                let of_another = problem.session_id.as_ref().is_some_and(|other| other != id);
                 Err(match problem.reason {
+                    DiagnosticReason::DuplicateId => StorageError::Conflict {
+                        id: id.clone(),
+                        why: format!("{}: {}", path.display(), problem.message),
+                    },
+                    _ if of_another => StorageError::Conflict {
+                        id: id.clone(),
+                        why: format!("{} is the log of another session", path.display()),
+                    },
                     DiagnosticReason::UnsupportedVersion => StorageError::Unsupported {
                         path,
                         why: problem.message.clone(),
@@ -268,6 +285,9 @@ impl Catalogue {
         let entry = match item {
             Item::Entry(entry) => entry,
             Item::Problem(problem) => {
+                if problem.reason == DiagnosticReason::DuplicateId {
+                    self.doubled.extend(problem.session_id.clone());
+                }
                 self.diagnostics.push(problem);
                 return;
             }
@@ -280,6 +300,7 @@ impl Catalogue {
             Some(first) => {
                 let message = format!("session {id} lies also at {}", first.path.display());
                 let reason = DiagnosticReason::DuplicateId;
+                self.doubled.insert(id.clone());
                 let problem = scan.problem(Some(id), &entry.path, reason, message);
                 self.diagnostics.push(problem);
             }

@@ -22,6 +22,14 @@ pub enum StorageError {
         /// What, and at which byte where that is known.
         why: String,
     },
+    /// More than one log, or the log of another session, stands where a session's log should.
+    #[error("session {id} cannot be told apart: {why}")]
+    Conflict {
+        /// The session that was asked for.
+        id: SessionId,
+        /// What was found, and where.
+        why: String,
+    },
     /// A format version that this build does not read.
     #[error("{}: unsupported log format: {why} (the log is untouched)", path.display())]
     Unsupported {

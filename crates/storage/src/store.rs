@@ -233,7 +233,9 @@ impl Store {
             if view.header().id == id {
                 read(view)
             } else {
-                Err(StorageError::NotFound { id })
+                let (path, other) = (entry.path.display(), &view.header().id);
+                let why = format!("{path} is the log of session {other}");
+                Err(StorageError::Conflict { id, why })
             }
         })
         .await
@@ -358,7 +360,10 @@ impl Inner {
 
     /// A known entry costs one `stat`; an unknown or vanished one a look into each project folder.
     fn find(&self, id: &SessionId) -> Result<CatalogueEntry, StorageError> {
-        if let Some(entry) = self.believed.known().get(id)
+        let known = self.believed.known();
+        if let Some(entry) = known.get(id)
+            // Of several logs one may be gone by now, which only a look tells.
+            && !known.is_doubled(id)
             && let Ok(stat) = self.disk.stat(&entry.path)
             && (stat.device, stat.inode) == (entry.revision.0.device, entry.revision.0.inode)
         {

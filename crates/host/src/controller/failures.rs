@@ -3,6 +3,7 @@
 
 use orrery_api::error::{ApiError, ErrorCode};
 use orrery_query::QueryError;
+use orrery_session::SessionId;
 use orrery_storage::StorageError;
 
 use crate::state_file::StateFileError;
@@ -16,6 +17,7 @@ pub(crate) fn of_storage(error: &StorageError) -> ApiError {
         )
         .with("sessionId", id)
         .with("holder", holder),
+        StorageError::Conflict { id, why } => conflict(id, why),
         StorageError::Io { .. } | StorageError::Changed { .. } | StorageError::Closed => {
             tracing::error!(%error, "storage failed");
             ApiError::new(ErrorCode::StorageUnavailable, unavailable(error))
@@ -31,6 +33,16 @@ pub(crate) fn of_storage(error: &StorageError) -> ApiError {
 pub(super) fn storage_unavailable() -> ApiError {
     let message = "the session logs cannot be read or written just now; the Host's log says why";
     ApiError::new(ErrorCode::StorageUnavailable, message)
+}
+
+fn conflict(id: &SessionId, why: &str) -> ApiError {
+    tracing::error!(session = %id, why, "a session cannot be told apart");
+    ApiError::new(
+        ErrorCode::Internal,
+        "more than one log claims to be this session, or another one lies in its place; \
+         `orrery doctor` says where",
+    )
+    .with("sessionId", id)
 }
 
 fn unavailable(error: &StorageError) -> &'static str {
@@ -52,6 +64,7 @@ pub(crate) fn of_query(error: &QueryError) -> ApiError {
     match error {
         QueryError::NotFound { id } => ApiError::session_not_found(id.as_str()),
         QueryError::Storage(error) => of_storage(error),
+        QueryError::SourceConflict { id, why } => conflict(id, why),
         QueryError::Corrupt { id, why } => {
             tracing::error!(session = %id, why, "a log cannot be read");
             ApiError::new(

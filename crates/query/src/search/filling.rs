@@ -177,7 +177,12 @@ impl Filling {
                 session.revision.as_ref() == Some(&revision)
                     && session.identity == CheckpointIdentity::of(&entry.header, entry.inherited)
             });
-            if current || live.contains(id) || known.unreadable.get(id) == Some(&revision) {
+            if current
+                || live.contains(id)
+                || known.unreadable.get(id) == Some(&revision)
+                // Nobody can tell which log counts, so none is read.
+                || catalogue.is_doubled(id)
+            {
                 continue;
             }
             oldest_first.insert((entry.header.created_at, id.clone()));

@@ -414,3 +414,74 @@ fn a_catalogue_of_many_logs_is_the_same_whoever_read_them() {
         assert_eq!(look(), first);
     }
 }
+
+/// Puts a copy of the log of `s` into another project, its header telling that folder.
+fn copied_into_another_folder(root: &std::path::Path) -> std::path::PathBuf {
+    let first = root.join("--home-dev-project--/s/session.jsonl");
+    let text = std::fs::read_to_string(first).unwrap();
+    let folder = root.join("--other--/s");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(
+        folder.join("session.jsonl"),
+        text.replacen("/home/dev/project", "/other", 1),
+    )
+    .unwrap();
+    folder
+}
+
+#[tokio::test]
+async fn of_two_logs_of_one_session_none_is_read_or_written_until_one_is_gone() {
+    for looked_first in [false, true] {
+        let home = tempfile::tempdir().unwrap();
+        let first = store(home.path(), Compression::None);
+        let id = SessionId::new("s").unwrap();
+        let writer = first.create(header("s"), SessionLogOffset::ZERO).await;
+        let writer = writer.unwrap();
+        writer.append(two_turns()).unwrap();
+        writer.close().await.unwrap();
+        let copy = copied_into_another_folder(first.root());
+        // Another process, which knows nothing yet.
+        let store = store(home.path(), Compression::None);
+        if looked_first {
+            let catalogue = store.catalogue().await.unwrap();
+            assert!(catalogue.is_doubled(&id) && catalogue.get(&id).is_some());
+            let reasons: Vec<_> = catalogue.diagnostics().iter().map(|d| d.reason).collect();
+            assert_eq!(reasons, [DiagnosticReason::DuplicateId]);
+        }
+        for error in [
+            store.view(&id).await.unwrap_err(),
+            store.read(&id).await.unwrap_err(),
+            store.open(&id).await.unwrap_err(),
+            store
+                .create(header("s"), SessionLogOffset::ZERO)
+                .await
+                .unwrap_err(),
+        ] {
+            assert!(
+                matches!(error, StorageError::Conflict { .. }),
+                "{looked_first}: {error}"
+            );
+        }
+        std::fs::remove_dir_all(copy).unwrap();
+        assert_eq!(store.view(&id).await.unwrap().header(), &header("s"));
+    }
+}
+
+#[tokio::test]
+async fn a_log_overwritten_by_that_of_another_session_is_no_longer_this_one() {
+    let home = tempfile::tempdir().unwrap();
+    let store = store(home.path(), Compression::None);
+    let id = SessionId::new("s").unwrap();
+    let writer = store.create(header("s"), SessionLogOffset::ZERO).await;
+    let writer = writer.unwrap();
+    writer.append(two_turns()).unwrap();
+    writer.close().await.unwrap();
+    let path = store.catalogue().await.unwrap().get(&id).unwrap().path.clone();
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, text.replacen(r#""id":"s""#, r#""id":"t""#, 1)).unwrap();
+    // The second look knows that the file is another one.
+    for _ in 0..2 {
+        let error = store.view(&id).await.unwrap_err();
+        assert!(matches!(error, StorageError::Conflict { .. }), "{error}");
+    }
+}
