@@ -27,7 +27,7 @@ pub use error::ConfigError;
 pub use reference::reference;
 pub use sections::{
     Approval, Compression, Durability, LogSettings, PermissionSettings, Provider, ProviderKind,
-    ServerSettings, SessionSettings, SubagentSettings,
+    SearchSettings, ServerSettings, SessionSettings, SubagentSettings,
 };
 pub use values::{Authority, ModelRef};
 
@@ -52,6 +52,8 @@ pub struct Config {
     pub permissions: PermissionSettings,
     /// Subagents: sessions that an agent delegates work to.
     pub subagents: SubagentSettings,
+    /// Finding words in sessions.
+    pub search: SearchSettings,
     /// Diagnostics of the Host itself.
     pub log: LogSettings,
     #[serde(skip)]

@@ -35,7 +35,7 @@ use orrery_llm::Adapters;
 use orrery_projection::checkpoint::CheckpointStore;
 use orrery_projection::{Cells, Registration, Registry};
 use orrery_query::page::tail_page;
-use orrery_query::search::{SearchIndex, Searcher};
+use orrery_query::search::{Search, SearchIndex, Searcher};
 use orrery_query::{Observation, Observations, Page, Wanted, tail_page_of};
 use orrery_session::payload::{ApprovalPolicy, ModelSelection, SandboxMode};
 use orrery_session::{
@@ -87,8 +87,8 @@ pub struct ControllerParts {
     pub state: StateFile,
     /// Where projections are kept; without it cold sessions are folded from their logs.
     pub checkpoints: Option<Arc<dyn CheckpointStore>>,
-    /// Where words are found; without it nothing is.
-    pub search: Option<Arc<dyn SearchIndex>>,
+    /// Where words are found, unless nobody wants to; or why that place cannot be used.
+    pub search: Option<Result<Arc<dyn SearchIndex>, String>>,
     /// The models.
     pub adapters: Adapters,
     /// The tools.
@@ -156,7 +156,7 @@ struct Inner {
     listing: tokio::sync::Mutex<Option<Arc<rows::Listing>>>,
     checkpoints: Option<Arc<dyn CheckpointStore>>,
     keeper: Option<Checkpoints>,
-    searcher: Option<Searcher>,
+    search: Search,
     /// How many sessions are not searchable yet.
     unsearchable: watch::Sender<usize>,
     /// Ends what runs in the background.
@@ -229,8 +229,13 @@ impl Controller {
         let keeper = checkpoints
             .clone()
             .map(|kept| Checkpoints::new(kept, store.clone(), tasks.clone()));
-        let searcher =
-            search.map(|index| Searcher::new(store.clone(), Arc::clone(&live) as _, index));
+        let search = match search {
+            Some(Ok(index)) => {
+                Search::On(Searcher::new(store.clone(), Arc::clone(&live) as _, index))
+            }
+            Some(Err(why)) => Search::Failed(why),
+            None => Search::Off,
+        };
         let subagents = subagents::lister(
             store.clone(),
             &registry,
@@ -265,7 +270,7 @@ impl Controller {
             clock,
             ids,
             settings,
-            searcher,
+            search,
             unsearchable: watch::Sender::new(0),
             closing: CancellationToken::new(),
             live,

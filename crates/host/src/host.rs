@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicU64;
 use orrery_agent::RetryPolicy;
 use orrery_catalog::Catalog;
 use orrery_llm::{Adapters, ApiKey, ModelInfo, Offline, OpenAiChat, OpenAiChatConfig};
+use orrery_query::search::SearchIndex;
 use orrery_session::payload::{ApprovalPolicy, ModelSelection};
 use orrery_session::{Clock, IdSource, LlmFailure, RandomIds, SystemClock};
 use orrery_storage::disk::RealDisk;
@@ -112,8 +113,9 @@ impl Host {
         let controller = Controller::new(ControllerParts {
             store,
             state,
-            checkpoints: catalog.clone().map(|catalog| Arc::new(catalog) as _),
-            search: catalog.map(|catalog| Arc::new(catalog) as _),
+            checkpoints: catalog.clone().ok().map(|catalog| Arc::new(catalog) as _),
+            search: (config.search.enabled)
+                .then(|| catalog.map(|catalog| Arc::new(catalog) as Arc<dyn SearchIndex>)),
             adapters: adapters(config)?,
             tools: orrery_tools::standard_tools(),
             clock: Arc::clone(&clock),
@@ -235,14 +237,11 @@ impl Listening {
 
 /// Checkpoints and the search index. They are derived: where they cannot be kept on disk the Host
 /// works without, and says so.
-fn catalog(home: &Home) -> Option<Catalog> {
-    match Catalog::open(&home.index()) {
-        Ok(catalog) => Some(catalog),
-        Err(error) => {
-            tracing::warn!(%error, "there is no search, and lists are slower");
-            None
-        }
-    }
+fn catalog(home: &Home) -> Result<Catalog, String> {
+    Catalog::open(&home.index()).map_err(|error| {
+        tracing::warn!(%error, "there is no search, and lists are slower");
+        error.to_string()
+    })
 }
 
 fn selection(model: &ModelRef) -> ModelSelection {

@@ -94,21 +94,12 @@ pub enum QueryError {
     /// What the cursor counted has changed.
     #[error("something was written since the last page; start again without a cursor")]
     StaleCursor,
-    /// This Host keeps no search index.
-    #[error("this Host cannot search: {why}")]
-    SearchDisabled {
-        /// Why not.
-        why: String,
-    },
+    /// Whoever set this up wants no search. Said before anything of the question is looked at.
+    #[error("search is turned off")]
+    SearchDisabled,
     /// The search index failed.
     #[error(transparent)]
     Index(#[from] IndexError),
-    /// The queries are set up wrongly.
-    #[error("the queries are set up wrongly: {why}")]
-    InvalidConfig {
-        /// What is wrong.
-        why: String,
-    },
 }
 
 impl QueryError {
@@ -129,9 +120,8 @@ impl QueryError {
             Self::InvalidLimit { .. } => "SESSION_QUERY_INVALID_LIMIT",
             Self::InvalidCursor => "SESSION_QUERY_INVALID_CURSOR",
             Self::StaleCursor => "SESSION_QUERY_STALE_CURSOR",
-            Self::SearchDisabled { .. } => "SESSION_QUERY_SEARCH_DISABLED",
+            Self::SearchDisabled => "SESSION_QUERY_SEARCH_DISABLED",
             Self::Index(_) => "SESSION_QUERY_INDEX_FAILED",
-            Self::InvalidConfig { .. } => "SESSION_QUERY_INVALID_CONFIG",
         }
     }
 

@@ -18,4 +18,4 @@ pub use index::{
     Document, Generation, IndexError, IndexHit, IndexQuery, IndexedSession, Phrase, SearchIndex,
     SessionUpdate, Standing,
 };
-pub use searcher::{Found, FoundPage, SearchRequest, Searcher};
+pub use searcher::{Found, FoundPage, Search, SearchRequest, Searcher};

@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn every_known_name_reads_back_as_its_type() {
-        assert_eq!(EventType::KNOWN.len(), 51);
+        assert_eq!(EventType::KNOWN.len(), 53);
         for known in EventType::KNOWN {
             assert_eq!(&EventType::from_name(known.as_str()), known);
         }

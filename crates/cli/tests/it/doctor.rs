@@ -132,3 +132,16 @@ fn every_shell_gets_completions_for_every_command() {
         }
     }
 }
+
+#[test]
+fn everything_derived_is_made_anew_also_where_search_is_turned_off() {
+    let place = Place::new();
+    place.run(&["run", "hello"]).exits(0);
+    place.configure("[search]\nenabled = false\n");
+    place.run(&["doctor", "--rebuild"]).exits(0);
+    let done = place.run(&["sessions", "search", "hello"]).exits(1);
+    assert!(done.err.contains("search is turned off"), "{done:?}");
+    place.configure("");
+    let done = place.run(&["sessions", "search", "hello"]).exits(0);
+    assert!(done.out.contains("hello"), "{done:?}");
+}

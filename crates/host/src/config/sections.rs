@@ -271,6 +271,21 @@ impl Default for SubagentSettings {
     }
 }
 
+/// Finding words in sessions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct SearchSettings {
+    /// Whether the words of sessions are indexed and can be looked for. Turning it off indexes no
+    /// more; what was indexed before goes with `data/index.sqlite`, which may be deleted.
+    pub enabled: bool,
+}
+
+impl Default for SearchSettings {
+    fn default() -> Self {
+        Self { enabled: true }
+    }
+}
+
 /// Diagnostics of the Host itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]

@@ -114,7 +114,7 @@ fn a_wrong_key_is_named_with_its_line_and_the_keys_that_exist() {
     refused(
         "[sesion]\n",
         "c.toml:1: sesion: unknown field `sesion`, expected one of `default_model`, `providers`, \
-         `session`, `server`, `permissions`, `subagents`, `log`",
+         `session`, `server`, `permissions`, `subagents`, `search`, `log`",
     );
 }
 

@@ -73,7 +73,12 @@ pub(crate) fn of_query(error: &QueryError) -> ApiError {
             )
             .with("sessionId", id)
         }
-        QueryError::Index(_) | QueryError::SearchDisabled { .. } => {
+        QueryError::SearchDisabled => ApiError::new(
+            ErrorCode::UnknownMethod,
+            "search is turned off on this Host; `search.enabled` in its config turns it on",
+        )
+        .with("endpoint", "session/search"),
+        QueryError::Index(_) => {
             tracing::error!(%error, "the search failed");
             let message = "the search index cannot be used just now; the Host's log says why";
             ApiError::new(ErrorCode::StorageUnavailable, message)

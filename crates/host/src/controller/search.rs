@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use orrery_api::error::{ApiError, ErrorCode};
+use orrery_api::error::ApiError;
 use orrery_api::session::{SearchHit, SearchMatch, SearchRequest, SearchResponse};
 use orrery_query::QueryError;
 use orrery_query::search::{self, Found, Searcher, Standing};
@@ -28,8 +28,9 @@ impl Controller {
     /// Searches titles and messages.
     ///
     /// # Errors
-    /// When the query is empty, too long or holds a NUL, and when there is no index.
+    /// When search is off or there is no index; when the query is empty, too long or holds a NUL.
     pub async fn search(&self, request: SearchRequest) -> Result<SearchResponse, ApiError> {
+        let searcher = self.searcher()?;
         let query = request.query.trim();
         let wrong = if query.is_empty() {
             Some("must not be empty")
@@ -43,7 +44,6 @@ impl Controller {
         if let Some(wrong) = wrong {
             return Err(ApiError::bad_request("query", wrong));
         }
-        let searcher = self.searcher()?;
         let mut asked = search::SearchRequest {
             query: query.to_owned(),
             types: Some(vec![
@@ -98,7 +98,7 @@ impl Controller {
     /// Reads everything that is not searchable yet, telling how many sessions are left.
     ///
     /// # Errors
-    /// When there is no index, or it cannot be written.
+    /// When search is off, there is no index, or it cannot be written.
     pub async fn index_all(&self, mut progress: impl FnMut(usize)) -> Result<(), ApiError> {
         let closing = self.inner.closing.clone();
         let caught_up = self.searcher()?.catch_up(|left| {
@@ -115,7 +115,7 @@ impl Controller {
 
     /// Keeps the search index up with the logs, in the background, until the shutdown.
     pub fn keep_searchable(&self) {
-        if self.inner.searcher.is_none() {
+        if self.inner.search.on().is_err() {
             return;
         }
         let controller = self.clone();
@@ -150,12 +150,8 @@ impl Controller {
     }
 
     fn searcher(&self) -> Result<&Searcher, ApiError> {
-        self.inner.searcher.as_ref().ok_or_else(|| {
-            ApiError::new(
-                ErrorCode::StorageUnavailable,
-                "there is no search index; the log of this Host says why".to_owned(),
-            )
-        })
+        let on = self.inner.search.on();
+        on.map_err(|error| failures::of_query(&error))
     }
 
     /// Whether a list shows the session.

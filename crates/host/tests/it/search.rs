@@ -18,7 +18,11 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A log of another program: prompts with an answer each.
 fn log(name: &str, said: &[(&str, &str)]) -> Fixture {
-    let mut writer = LogWriter::new(name, Container::Zstd, r#","delegationDepth":0"#);
+    log_in(Container::Zstd, name, said)
+}
+
+fn log_in(container: Container, name: &str, said: &[(&str, &str)]) -> Fixture {
+    let mut writer = LogWriter::new(name, container, r#","delegationDepth":0"#);
     for (turn, (prompt, answer)) in (1..).zip(said) {
         let answer = answer.replace('"', "\\\"");
         writer.event("turn/start", &format!(r#"{{"turn":{turn}}}"#));
@@ -492,5 +496,60 @@ async fn a_message_that_is_replaced_later_is_found_until_then() {
     finds(&host, "apples", &[]).await;
     let found = finds(&host, "pears", &["session-one"]).await;
     assert_eq!(found["items"][0]["match"]["seq"], seq);
+    host.stop().await;
+}
+
+#[tokio::test]
+async fn with_search_turned_off_a_question_is_refused_unread_and_all_else_works() {
+    let home = tempfile::tempdir().unwrap();
+    logs::put(home.path(), &log("a", &[("where are the keys", "here")]));
+    let host = TestHost::start(home.path(), "[search]\nenabled = false\n").await;
+    // Neither question is looked at, not even the one that would be refused anyway.
+    for query in ["keys", ""] {
+        let asked = json!({"query": query});
+        let (status, said) = host.client.call("session/search", asked).await;
+        assert_eq!(status, 404, "{said}");
+        assert_eq!(said["error"]["code"], "gateway/unknown-method");
+        assert_eq!(said["error"]["details"]["endpoint"], "session/search");
+        let message = said["error"]["message"].as_str().unwrap();
+        assert!(message.contains("`search.enabled`"), "{message}");
+    }
+    let listed = host.client.ok("session/list", json!({})).await;
+    assert_eq!(listed["items"][0]["sessionId"], "session-a");
+    host.stop().await;
+    // What nobody indexed is found as soon as somebody wants to.
+    let host = TestHost::start(home.path(), "").await;
+    finds(&host, "keys", &["session-a"]).await;
+    host.stop().await;
+}
+
+#[tokio::test]
+async fn of_two_logs_that_claim_one_id_none_is_read_and_others_answer() {
+    let home = tempfile::tempdir().unwrap();
+    for container in [Container::Zstd, Container::Plain] {
+        let said = [("the first copy", "yes")];
+        logs::put(home.path(), &log_in(container, "twice", &said));
+    }
+    logs::put(home.path(), &log("other", &[("the only copy", "yes")]));
+    let host = TestHost::start(home.path(), "").await;
+    let found = finds(&host, "copy", &["session-other"]).await;
+    assert_eq!(found["indexing"], false);
+    let listed = host.client.ok("session/list", json!({})).await;
+    let diagnostics = listed["diagnostics"].to_string();
+    assert!(diagnostics.contains("session-twice"), "{diagnostics}");
+    let address = |id: &str| json!({"kind": "session", "sessionId": id});
+    let page = |id: &str| json!({"address": address(id), "throughSeq": 0});
+    let (status, said) = host
+        .client
+        .call("session/page", page("session-twice"))
+        .await;
+    assert_eq!(status, 500, "{said}");
+    let message = said["error"]["message"].as_str().unwrap();
+    assert!(message.contains("more than one log"), "{message}");
+    host.client.ok("session/page", page("session-other")).await;
+    let folder = logs::find(home.path(), "session-twice");
+    fs::remove_file(folder.with_file_name(Container::Plain.file_name())).unwrap();
+    host.client.ok("session/page", page("session-twice")).await;
+    finds(&host, "copy", &["session-other", "session-twice"]).await;
     host.stop().await;
 }

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
 
 use super::filling::Filling;
-use super::index::{IndexHit, IndexQuery, Phrase, SearchIndex, Standing};
+use super::index::{IndexError, IndexHit, IndexQuery, Phrase, SearchIndex, Standing};
 use super::snippet::{SNIPPET_CHARS, Snippet, snippet};
 use super::text::text_of;
 use super::words;
@@ -101,6 +101,31 @@ pub struct Searcher {
     store: Store,
     filling: Filling,
     looked: Arc<Mutex<Option<Looked>>>,
+}
+
+/// Whether there is search, and why there is none.
+#[derive(Debug, Clone)]
+pub enum Search {
+    /// There is.
+    On(Searcher),
+    /// Nobody wants it.
+    Off,
+    /// The index cannot be kept, for this reason.
+    Failed(String),
+}
+
+impl Search {
+    /// What searches.
+    ///
+    /// # Errors
+    /// `SEARCH_DISABLED` and `INDEX_FAILED`, both before any question is looked at.
+    pub fn on(&self) -> Result<&Searcher, QueryError> {
+        match self {
+            Self::On(searcher) => Ok(searcher),
+            Self::Off => Err(QueryError::SearchDisabled),
+            Self::Failed(why) => Err(IndexError(why.clone()).into()),
+        }
+    }
 }
 
 /// What the last look at the logs on disk found.
@@ -327,10 +352,10 @@ fn read_cursor(text: &str, fingerprint: u32) -> Result<Cursor, QueryError> {
 }
 
 async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, super::IndexError> + Send + 'static,
+    work: impl FnOnce() -> Result<T, IndexError> + Send + 'static,
 ) -> Result<T, QueryError> {
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => Ok(result?),
-        Err(error) => Err(super::IndexError(error.to_string()).into()),
+        Err(error) => Err(IndexError(error.to_string()).into()),
     }
 }

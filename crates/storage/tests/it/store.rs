@@ -476,7 +476,14 @@ async fn a_log_overwritten_by_that_of_another_session_is_no_longer_this_one() {
     let writer = writer.unwrap();
     writer.append(two_turns()).unwrap();
     writer.close().await.unwrap();
-    let path = store.catalogue().await.unwrap().get(&id).unwrap().path.clone();
+    let path = store
+        .catalogue()
+        .await
+        .unwrap()
+        .get(&id)
+        .unwrap()
+        .path
+        .clone();
     let text = std::fs::read_to_string(&path).unwrap();
     std::fs::write(&path, text.replacen(r#""id":"s""#, r#""id":"t""#, 1)).unwrap();
     // The second look knows that the file is another one.

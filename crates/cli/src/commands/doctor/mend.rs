@@ -60,7 +60,10 @@ pub(super) async fn rebuild_index(home: &Home, config: &Config, findings: &mut F
         }
     };
     let mut bar = Progress::new("sessions are searchable");
-    let indexed = host.controller().index_all(|left| bar.show(left)).await;
+    let indexed = match config.search.enabled {
+        true => host.controller().index_all(|left| bar.show(left)).await,
+        false => Ok(()),
+    };
     bar.done();
     let listed = host.controller().list(ListRequest::default()).await;
     host.shutdown().await;
