@@ -177,3 +177,43 @@ async fn of_a_message_that_is_very_long_the_beginning_is_searched() {
     let found = house.ask(&request("medlars")).await.unwrap();
     assert_eq!(found.items, Vec::new());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_index_that_was_filled_from_other_logs_answers_for_the_ones_that_are_there() {
+    let index = Arc::new(Catalog::in_memory().unwrap());
+    for (folder, word) in [
+        (tempfile::tempdir(), "apples"),
+        (tempfile::tempdir(), "nuts"),
+    ] {
+        let folder = folder.unwrap();
+        let options = StoreOptions::new(folder.path());
+        let store = Store::start(Arc::new(RealDisk), options).unwrap();
+        // As long, as old, and under the same id.
+        put(&store, "s", vec![said(0, 100, &format!("{word:>8}"))]).await;
+        let searcher = Searcher::new(store, Arc::new(NobodyLive), Arc::clone(&index) as _);
+        for query in ["apples", "nuts"] {
+            let page = searcher.search(&request(query)).await.unwrap();
+            assert_eq!(page.items.len(), usize::from(query == word), "{query}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_search_that_is_taken_back_anywhere_spoils_none_that_comes_after_it() {
+    let house = House::new().await;
+    for turns in 0..24_u64 {
+        let name = format!("later{turns}");
+        let events = vec![said(0, 500, "apples again")];
+        put(&house.store, &name, events).await;
+        let wanted = request("again");
+        tokio::select! {
+            biased;
+            answer = house.ask(&wanted) => drop(answer.unwrap()),
+            () = async { for _ in 0..turns * turns { tokio::task::yield_now().await; } } => {}
+        }
+        house.searcher.catch_up(|_| true).await.unwrap();
+        let page = house.ask(&wanted).await.unwrap();
+        let made = usize::try_from(turns).unwrap() + 1;
+        assert_eq!((page.items.len(), page.indexing), (made.min(20), false));
+    }
+}
