@@ -282,6 +282,8 @@ impl Actor {
             changed,
             effects,
             refused: _,
+            concluded,
+            streamed,
             faults,
         } = output;
         for fault in faults {
@@ -311,7 +313,8 @@ impl Actor {
             }
         }
         self.share_states();
-        self.outcome.feed(&events);
+        self.outcome.concluded(concluded);
+        self.outcome.feed(&events, &streamed);
         if let Some(live) = &self.live {
             live.publish(&events);
         }

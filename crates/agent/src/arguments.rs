@@ -4,8 +4,8 @@
 //! (keys sorted), because it is part of the cached prefix of every request.
 
 use crate::tool::{ToolError, ToolOutput};
+use orrery_session::Json;
 use orrery_session::payload::ToolDefinition;
-use orrery_session::{ContentBlock, Json};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::Serialize;
@@ -89,8 +89,7 @@ pub fn failed(code: &'static str, message: impl Into<String>) -> ToolError {
 pub fn output<Meta: Serialize>(text: String, meta: &Meta) -> Result<ToolOutput, ToolError> {
     let meta = Json::from_value(meta).map_err(|error| failed("IO", error.to_string()))?;
     Ok(ToolOutput {
-        content: vec![ContentBlock::text(text)],
         meta: Some(meta),
-        is_error: false,
+        ..ToolOutput::text(text)
     })
 }

@@ -175,6 +175,8 @@ pub struct ToolOutcome {
     pub error: Option<orrery_session::payload::ToolFailure>,
     /// What a client may show.
     pub meta: Option<Json>,
+    /// Whether a success ends the turn.
+    pub concludes: bool,
 }
 
 impl ToolOutcome {
@@ -190,6 +192,7 @@ impl ToolOutcome {
                 code: code.to_owned(),
             }),
             meta: None,
+            concludes: false,
         }
     }
 }
@@ -262,6 +265,10 @@ pub struct Output {
     pub effects: Vec<Effect>,
     /// Why a queue action was refused.
     pub refused: Option<QueueRefusal>,
+    /// The arguments of the call whose logged success concluded the turn.
+    pub concluded: Option<Json>,
+    /// What could be read of an answer that failed for good.
+    pub streamed: Vec<orrery_session::ContentBlock>,
     /// What should not have happened: said to the clients, never swallowed.
     pub faults: Vec<String>,
 }

@@ -52,6 +52,9 @@ pub struct ToolOutput {
     pub meta: Option<Json>,
     /// Whether the model is told that it failed (a command that exits with an error, say).
     pub is_error: bool,
+    /// Whether this answer is what the turn was for: once it is logged as a success, no further call
+    /// of the same response is started and the turn ends.
+    pub concludes: bool,
 }
 
 impl ToolOutput {
@@ -61,6 +64,7 @@ impl ToolOutput {
             content: vec![ContentBlock::text(text)],
             meta: None,
             is_error: false,
+            concludes: false,
         }
     }
 }

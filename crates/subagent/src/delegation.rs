@@ -14,6 +14,7 @@ mod prompt;
 mod provider;
 mod run;
 mod stay;
+mod structured;
 mod table;
 mod talk;
 
@@ -40,6 +41,7 @@ pub use notice::{StopReason, answer_of, bounded_diagnostic, text_of};
 pub use prompt::{preset_of, tools_of};
 pub use provider::{Context, Provider, Providers};
 pub use run::RunEnd;
+pub use structured::{AnswerShape, STRUCTURED_OUTPUT};
 pub use table::Hold;
 pub use talk::Authority;
 
@@ -75,6 +77,8 @@ pub struct Task {
     pub prompt: String,
     /// What is other than the parent's.
     pub setup: Setup,
+    /// The shape of its answer; without one the closing message is the answer. For one-shot runs.
+    pub answer: Option<AnswerShape>,
 }
 
 /// What delegation works with.
@@ -198,6 +202,12 @@ impl Delegation {
     ) -> Result<(SessionHandle, Slot), DelegationError> {
         let parts = &self.parts;
         let provider = parts.providers.get(&task.provider)?.clone();
+        if task.answer.is_some() && kind == Kind::Continuable {
+            return Err(DelegationError::UnsupportedCapability {
+                provider: provider.name,
+                capability: "a structured answer of a child that stays",
+            });
+        }
         let header = parent.live().header();
         let depth = header.delegation_depth.saturating_add(1);
         let max = parts.limits.max_depth;
@@ -245,6 +255,8 @@ impl Delegation {
             on_enter,
             model,
             setup: task.setup.clone(),
+            tools: task.answer.iter().map(AnswerShape::tool).collect(),
+            instructions: task.answer.as_ref().map(|_| AnswerShape::section()),
         };
         let handle = parts.sessions.create(child).await?;
         let live = handle.clone();

@@ -196,6 +196,7 @@ async fn execute(
             is_error: output.is_error,
             error: None,
             meta: output.meta,
+            concludes: output.concludes,
         },
         Ok(Err(error)) => failed(&error),
         Err(_panicked) => ToolOutcome::failure(

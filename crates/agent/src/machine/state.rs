@@ -43,6 +43,8 @@ pub struct Turn {
     pub(super) retry: Retry,
     /// Once the answer of a step was cut by its length limit, the turn ends as such.
     pub(super) max_tokens: bool,
+    /// A call gave what the turn was for: the turn ends with this step.
+    pub(super) concluded: bool,
     /// Set by the first stop; later causes do not count.
     pub(super) aborting: Option<AbortCause>,
     /// A message came while the turn was being stopped.

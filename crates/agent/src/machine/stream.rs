@@ -80,9 +80,15 @@ impl Machine {
             retry,
             ..
         } = *attempt;
+        let partial = assembler.partial();
         let answer = assembler.finish();
         if let FinishReason::Error { failure } | FinishReason::Aborted { failure } = answer.reason {
-            return self.attempt_failed(&provider, retry, failure, now);
+            self.attempt_failed(&provider, retry, failure, now);
+            let again = matches!(self.stage_mut(), Some(Stage::Waiting { .. }));
+            if !again {
+                self.out.streamed = partial;
+            }
+            return;
         }
         let max_tokens = answer.reason == FinishReason::MaxTokens;
         let calls: Vec<Call> = answer

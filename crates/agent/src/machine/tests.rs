@@ -6,6 +6,8 @@ use orrery_session::{
     ContentBlock, FinishReason, SessionHeader, SessionId, StreamChunk, Vocabulary,
 };
 
+mod concluding;
+
 use super::*;
 
 #[derive(Debug, Default)]
@@ -213,6 +215,7 @@ impl Harness {
             is_error: false,
             error: None,
             meta: None,
+            concludes: false,
         };
         self.step(Input::ToolDone {
             call_id: CallId::new(id).unwrap(),

@@ -35,16 +35,14 @@ impl Machine {
     pub(super) fn pump_tools(&mut self, now: Timestamp) {
         loop {
             self.commit_results(now);
-            let aborting = self
-                .phase
-                .turn()
-                .is_some_and(|turn| turn.aborting.is_some());
+            let (aborting, concluded) =
+                (self.phase.turn()).map_or((false, false), |t| (t.aborting.is_some(), t.concluded));
             let limit = self.settings.max_parallel_tool_calls.max(1);
             let Some(batch) = self.batch_mut() else {
                 return;
             };
             if batch.committed == batch.calls.len() {
-                if aborting {
+                if aborting || concluded {
                     self.complete_step(now);
                 } else {
                     self.end_step(now);
@@ -52,8 +50,12 @@ impl Machine {
                 }
                 return;
             }
-            if aborting {
-                if !skip_unstarted(batch) {
+            if aborting || concluded {
+                let outcome = match aborting {
+                    true => unstarted(),
+                    false => superfluous(),
+                };
+                if !skip_unstarted(batch, &outcome) {
                     return;
                 }
                 continue;
@@ -313,7 +315,9 @@ impl Machine {
                 is_error,
                 error,
                 meta,
+                concludes,
             } = outcome;
+            let concludes = concludes && !is_error && error.is_none();
             let message = Message::tool_result(self.ids.message(), id, content, is_error);
             let record = ToolResult {
                 turn,
@@ -322,15 +326,22 @@ impl Machine {
                 error,
                 meta,
             };
+            let mut logged = None;
             if let Some(draft) = self.draft(EventType::ToolResult, &record) {
                 let draft = draft.on_surface();
-                self.append(
+                logged = self.append(
                     match cited {
                         Some(seq) => draft.citing(vec![seq]),
                         None => draft,
                     },
                     now,
                 );
+            }
+            if concludes && logged.is_some() {
+                self.out.concluded = self.call(index).map(|call| call.arguments());
+                if let Some(turn) = self.turn_mut() {
+                    turn.concluded = true;
+                }
             }
             if let Some(batch) = self.batch_mut() {
                 batch.committed += 1;
@@ -339,8 +350,18 @@ impl Machine {
     }
 }
 
+fn unstarted() -> ToolOutcome {
+    let text = "the turn was stopped before this call was started";
+    ToolOutcome::failure("AbortError", "ABORTED_BEFORE_DISPATCH", text)
+}
+
+fn superfluous() -> ToolOutcome {
+    let text = "the answer was given by a call before this one, so that it was not started";
+    ToolOutcome::failure("ConcludedError", "ALREADY_CONCLUDED", text)
+}
+
 /// Gives calls that were never started their result; says whether there were any.
-fn skip_unstarted(batch: &mut ToolBatch) -> bool {
+fn skip_unstarted(batch: &mut ToolBatch, outcome: &ToolOutcome) -> bool {
     let mut any = false;
     for call in &mut batch.calls[batch.next..] {
         let waits = matches!(
@@ -348,9 +369,7 @@ fn skip_unstarted(batch: &mut ToolBatch) -> bool {
             CallState::Planned | CallState::Inspecting | CallState::Inspected { .. }
         );
         if waits {
-            let text = "the turn was stopped before this call was started";
-            let outcome = ToolOutcome::failure("AbortError", "ABORTED_BEFORE_DISPATCH", text);
-            call.state = CallState::Done(Box::new(outcome));
+            call.state = CallState::Done(Box::new(outcome.clone()));
             any = true;
         }
     }

@@ -30,6 +30,7 @@ impl Machine {
             stage: Stage::Gathering,
             retry: super::state::Retry::default(),
             max_tokens: false,
+            concluded: false,
             aborting: None,
             wake_requested: false,
         }));
@@ -159,6 +160,8 @@ impl Machine {
         };
         if let Some(cause) = turn.aborting.clone() {
             self.end_turn(TurnEndReason::Aborted { reason: cause }, now);
+        } else if turn.concluded {
+            self.end_turn(TurnEndReason::Completed, now);
         } else if !self.inbox.list(InboxTarget::NextStep).is_empty() {
             self.next_step(now);
         } else if turn.max_tokens {

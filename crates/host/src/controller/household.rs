@@ -153,12 +153,21 @@ impl Sessions for Household {
             on_enter,
             model,
             setup,
+            tools,
+            instructions,
         } = child;
-        let composition = Composition {
+        let mut composition = Composition {
             default_model: model,
             on_enter,
             ..controller.composed(&setup)?
         };
+        if !tools.is_empty() {
+            composition.tools = composition.tools.iter().cloned().chain(tools).collect();
+        }
+        if let Some(said) = instructions {
+            composition.preset.system.push_str("\n\n");
+            composition.preset.system.push_str(said);
+        }
         let id = header.id.clone();
         let cut = SessionLogOffset::of_len(seed.len());
         let now = controller.inner.clock.now();

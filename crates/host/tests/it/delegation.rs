@@ -22,7 +22,11 @@ fn task(label: &str, prompt: &str, background: bool) -> String {
 }
 
 /// A Host, a session of it, and a socket that follows it as `f`.
-async fn house(folder: &Path, server: &ModelServer, more: &str) -> (TestHost, String, Socket) {
+pub(crate) async fn house(
+    folder: &Path,
+    server: &ModelServer,
+    more: &str,
+) -> (TestHost, String, Socket) {
     server.set_strict(true);
     let host = TestHost::start(folder, &format!("{}{more}", config(server))).await;
     let id = session(&host, &folder.join("p")).await;
@@ -31,7 +35,7 @@ async fn house(folder: &Path, server: &ModelServer, more: &str) -> (TestHost, St
     (host, id, socket)
 }
 
-async fn children(host: &TestHost, parent: &str) -> Vec<Value> {
+pub(crate) async fn children(host: &TestHost, parent: &str) -> Vec<Value> {
     let listed = host
         .client
         .ok("subagent/list", json!({"parentSessionId": parent}));
@@ -39,7 +43,7 @@ async fn children(host: &TestHost, parent: &str) -> Vec<Value> {
 }
 
 /// Waits until the children of a session are as wanted.
-async fn children_once(
+pub(crate) async fn children_once(
     host: &TestHost,
     parent: &str,
     wanted: impl Fn(&[Value]) -> bool,
@@ -55,16 +59,16 @@ async fn children_once(
     }
 }
 
-fn id_of(row: &Value) -> String {
+pub(crate) fn id_of(row: &Value) -> String {
     row["id"].as_str().unwrap().to_owned()
 }
 
-fn address(parent: &str, child: &str, mode: &str) -> Value {
+pub(crate) fn address(parent: &str, child: &str, mode: &str) -> Value {
     json!({"kind": "subagent", "parentSessionId": parent, "childSessionId": child, "mode": mode})
 }
 
 /// The last tool result of a list of followed items.
-fn result_of(items: &[Value]) -> String {
+pub(crate) fn result_of(items: &[Value]) -> String {
     let mut results = items.iter().filter(|i| i["event"]["type"] == "tool/result");
     results.next_back().unwrap()["event"]["data"].to_string()
 }

@@ -18,6 +18,7 @@ mod models;
 mod samples;
 mod search;
 mod sessions;
+mod structured;
 mod subagents;
 
 use std::path::Path;

@@ -28,6 +28,12 @@ pub enum DelegationError {
         /// What it lacks.
         capability: &'static str,
     },
+    /// The shape that was asked for is none.
+    #[error("the schema of the answer cannot be used: {why}")]
+    InvalidSchema {
+        /// What is wrong with it.
+        why: String,
+    },
     /// The child would lie too deep.
     #[error("subagent depth {depth} exceeds maxDepth {max}; do the work here instead")]
     TooDeep {
@@ -111,6 +117,7 @@ impl DelegationError {
             Self::DuplicateProvider { .. } => "DUPLICATE_PROVIDER",
             Self::NoProvider { .. } => "NO_PROVIDER",
             Self::UnsupportedCapability { .. } => "UNSUPPORTED_CAPABILITY",
+            Self::InvalidSchema { .. } => "INVALID_SCHEMA",
             Self::TooDeep { .. } => "SUBAGENT_DEPTH",
             Self::ActivationLimitReached { .. } => "ACTIVATION_LIMIT_REACHED",
             Self::DuplicateChild { .. } => "DUPLICATE_CHILD",

@@ -88,6 +88,9 @@ pub fn text_of(blocks: &[ContentBlock]) -> String {
 pub fn answer_of(end: &RunEnd) -> (bool, String) {
     let said = text_of(&end.output);
     let headline = match end.reason {
+        StopReason::Completed if let Some(answer) = &end.structured => {
+            return (true, answer.text().to_owned());
+        }
         StopReason::Completed if said.trim().is_empty() => {
             return (true, "(the subagent left no closing message)".to_owned());
         }
@@ -195,6 +198,7 @@ mod tests {
         let outcome = |reason, text: &str| TurnOutcome {
             turn: 1,
             reason,
+            concluded: None,
             output: vec![ContentBlock::text(text)],
         };
         let done = outcome(TurnEndReason::Completed, "two files");

@@ -3,8 +3,10 @@
 //! Implemented by the host over its store and its actors. The port takes whole decisions (header,
 //! seed, first events, set-up) and takes none itself.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
-use orrery_agent::SessionHandle;
+use orrery_agent::{SessionHandle, Tool};
 use orrery_session::payload::ModelSelection;
 use orrery_session::{EventDraft, SessionHeader, SessionId, SharedEvent};
 
@@ -26,6 +28,10 @@ pub struct NewChild {
     pub model: ModelSelection,
     /// Who it is told to be, and with which tools.
     pub setup: Setup,
+    /// Tools of its own, which no filter takes away.
+    pub tools: Vec<Arc<dyn Tool>>,
+    /// What it is told beside the rest of its system prompt.
+    pub instructions: Option<&'static str>,
 }
 
 /// The sessions of this process.

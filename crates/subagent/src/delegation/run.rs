@@ -6,11 +6,11 @@ use orrery_agent::SessionHandle;
 use orrery_agent::actor::{Prompt, PromptRefusal, TurnOutcome};
 use orrery_agent::jobs::{JobFeed, JobResult, JobSpec};
 use orrery_session::payload::AbortCause;
-use orrery_session::{CallId, ContentBlock, MessageId, SessionId};
+use orrery_session::{CallId, ContentBlock, Json, MessageId, SessionId};
 use tokio_util::sync::CancellationToken;
 
 use super::notice::{answer_of, diagnostic_of};
-use super::{Delegation, DelegationError, Kind, StopReason, Task};
+use super::{Delegation, DelegationError, Kind, STRUCTURED_OUTPUT, StopReason, Task};
 
 /// What came of a one-shot run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +21,8 @@ pub struct RunEnd {
     pub reason: StopReason,
     /// The child's last answer that was not empty.
     pub output: Vec<ContentBlock>,
+    /// The answer in the shape that was asked for; there whenever one was and the run completed.
+    pub structured: Option<Json>,
     /// What went wrong, at most 4,096 bytes; never part of the output.
     pub diagnostic: Option<String>,
 }
@@ -54,7 +56,7 @@ impl Delegation {
         drop(slot);
         started?;
         let outcome = outcome.or_else(|| child.live().state_now().outcome.clone());
-        Ok(run_end(id, outcome.as_ref()))
+        Ok(run_end(id, outcome.as_ref(), task.answer.is_some()))
     }
 
     /// Has a child do one thing beside the parent's turns; answers at once with the job's id. What
@@ -162,12 +164,19 @@ pub(super) fn refused(refusal: &PromptRefusal) -> DelegationError {
     }
 }
 
-fn run_end(child: SessionId, outcome: Option<&Arc<TurnOutcome>>) -> RunEnd {
+fn run_end(child: SessionId, outcome: Option<&Arc<TurnOutcome>>, shaped: bool) -> RunEnd {
     let outcome = outcome.map(AsRef::as_ref);
+    let structured = outcome.and_then(|o| o.concluded.clone());
+    let (mut reason, mut diagnostic) = (StopReason::of(outcome), diagnostic_of(outcome));
+    if shaped && reason == StopReason::Completed && structured.is_none() {
+        reason = StopReason::Error;
+        diagnostic = Some(format!("it ended without calling {STRUCTURED_OUTPUT}"));
+    }
     RunEnd {
         child,
-        reason: StopReason::of(outcome),
+        reason,
         output: outcome.map(|o| o.output.clone()).unwrap_or_default(),
-        diagnostic: diagnostic_of(outcome),
+        structured,
+        diagnostic,
     }
 }

@@ -9,9 +9,10 @@ use orrery_session::payload::ToolDefinition;
 use orrery_session::{Json, SessionId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::{failed, filled};
-use crate::delegation::{Context, Delegation, Provider, Task, answer_of};
+use crate::delegation::{AnswerShape, Context, Delegation, Provider, Task, answer_of};
 use crate::descriptor::Setup;
 
 /// Characters of a label.
@@ -49,6 +50,21 @@ impl Delegate {
             background,
             delegation,
         }
+    }
+
+    fn answer(&self, arguments: &Arguments) -> Result<Option<AnswerShape>, ToolError> {
+        let Some(schema) = &arguments.output_schema else {
+            return Ok(None);
+        };
+        if self.background == Background::Continuable && arguments.run_in_background == Some(true) {
+            let message = "with output_schema a subagent does one thing while you wait: leave \
+                           run_in_background out";
+            return Err(arguments::invalid(message));
+        }
+        let schema = Json::from_value(schema).map_err(|e| arguments::invalid(e.to_string()))?;
+        AnswerShape::new(&schema)
+            .map(Some)
+            .map_err(|error| failed(&error))
     }
 
     fn description(&self) -> String {
@@ -92,6 +108,9 @@ struct Arguments {
     /// Whether to go on without waiting for it.
     #[serde(default)]
     run_in_background: Option<bool>,
+    /// A JSON Schema of an object, where the answer is to be such an object instead of a message.
+    #[serde(default)]
+    output_schema: Option<Map<String, Value>>,
 }
 
 #[derive(Serialize)]
@@ -127,14 +146,16 @@ impl Tool for Delegate {
         let arguments: Arguments = arguments::parse(arguments)?;
         filled("description", &arguments.description)?;
         filled("prompt", &arguments.prompt)?;
+        self.answer(&arguments)?;
         Ok(Access::Read)
     }
 
     async fn run(&self, arguments: Json, cx: ToolContext) -> Result<ToolOutput, ToolError> {
         let arguments: Arguments = arguments::parse(&arguments)?;
+        let answer = self.answer(&arguments)?;
         let background = arguments
             .run_in_background
-            .unwrap_or(self.background == Background::Continuable);
+            .unwrap_or(self.background == Background::Continuable && answer.is_none());
         let label = arguments.description.split_whitespace();
         let label = label.collect::<Vec<_>>().join(" ");
         let task = Task {
@@ -142,6 +163,7 @@ impl Tool for Delegate {
             label: label.chars().take(LABEL_MAX).collect(),
             prompt: arguments.prompt,
             setup: Setup::default(),
+            answer,
         };
         let (text, meta) = if background {
             match self.background {
