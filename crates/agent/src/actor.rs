@@ -249,6 +249,10 @@ impl Actor {
                 }
             }
         }
+        // A child that was stopped before its first step is still told what it was.
+        if let Some(draft) = self.machine.never_entered() {
+            self.input(Input::Record(draft)).await;
+        }
         commands.close();
         match self.writer.close().await {
             Ok(()) => self.checkpoint(Trigger::Detach),

@@ -408,6 +408,11 @@ impl Machine {
         self.on_enter = Some(draft);
     }
 
+    /// The same event, where no step has opened: whoever closes the session logs it then.
+    pub fn never_entered(&mut self) -> Option<EventDraft> {
+        self.on_enter.take()
+    }
+
     /// What waits.
     pub const fn inbox(&self) -> &Inbox {
         &self.inbox

@@ -257,6 +257,10 @@ fn gather(cwd: &Path, now: Timestamp) -> TurnContext {
 
 fn read_instructions(path: &PathBuf) -> Option<String> {
     use std::io::Read as _;
+    // Opening anything else, a pipe say, might never come back.
+    if !std::fs::metadata(path).ok()?.is_file() {
+        return None;
+    }
     let file = std::fs::File::open(path).ok()?;
     let mut bytes = Vec::new();
     if let Err(error) = file.take(MAX_INSTRUCTIONS as u64).read_to_end(&mut bytes) {

@@ -330,6 +330,46 @@ async fn a_stop_of_the_parent_ends_what_it_waits_for_and_names_what_goes_on() {
 }
 
 #[tokio::test]
+async fn children_that_are_stopped_before_they_began_are_listed_as_what_they_were() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = ModelServer::start().await.unwrap();
+    let (host, _, mut socket) = house(folder.path(), &server, "").await;
+    for round in 0..40 {
+        let parent = session(&host, &folder.path().join("p")).await;
+        let name = format!("f{round}");
+        socket.follow(&name, &parent).await;
+        let gate = Gate::new();
+        let mut calls = Reply::new().text("so").gate(&gate);
+        for call in 0..6 {
+            let arguments = task("early", "THE-CHILD waits", false);
+            calls = calls.tool_call(&format!("c{call}"), "subagent", &arguments);
+            server.push_for("THE-CHILD", Reply::new().gate(&Gate::new()));
+        }
+        server.push_for("THE-PARENT", calls);
+        host.client
+            .prompt(&parent, &format!("r{round}"), "THE-PARENT delegates")
+            .await;
+        socket
+            .until(&name, |item| item["event"]["type"] == "assistant/chunk")
+            .await;
+        gate.open();
+        for _ in 0..round * 4 {
+            tokio::task::yield_now().await;
+        }
+        host.client
+            .ok("session/cancel", json!({"sessionId": parent}))
+            .await;
+        for row in children(&host, &parent).await {
+            assert_eq!(
+                (&row["kind"], &row["label"]),
+                (&json!("child"), &json!("early"))
+            );
+        }
+    }
+    host.stop().await;
+}
+
+#[tokio::test]
 async fn depth_and_number_of_subagents_have_limits_with_their_own_codes() {
     let folder = tempfile::tempdir().unwrap();
     let server = ModelServer::start().await.unwrap();
