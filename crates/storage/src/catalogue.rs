@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use orrery_session::{SessionHeader, SessionId, SessionLogOffset};
 
-use crate::disk::Disk;
+use crate::disk::{Disk, FolderEntry};
 use crate::error::StorageError;
 use crate::folders::Folders;
 use crate::layout::{Compression, id_segment, log_path};
@@ -198,7 +198,7 @@ impl Catalogue {
         };
         let name = id_segment(id);
         let mut found = Self::default();
-        for project in projects.iter().filter(|entry| entry.is_folder) {
+        for project in projects.iter().filter(|entry| is_project(entry)) {
             let items = scan.session(&root.join(&project.name).join(&name));
             items.into_iter().for_each(|item| found.add(&scan, item));
         }
@@ -261,7 +261,7 @@ impl Catalogue {
             known: by_path,
         };
         let mut jobs = Vec::new();
-        for project in projects.iter().filter(|entry| entry.is_folder) {
+        for project in projects.iter().filter(|entry| is_project(entry)) {
             let project = root.join(&project.name);
             folders.note(disk, &project);
             scan.project(&project, &mut jobs);
@@ -319,6 +319,11 @@ impl Catalogue {
             }
         }
     }
+}
+
+/// Whether a folder of the root holds sessions: what begins with a point is put aside.
+fn is_project(entry: &FolderEntry) -> bool {
+    entry.is_folder && !entry.name.starts_with('.')
 }
 
 /// What is found under a root.

@@ -27,6 +27,7 @@ pub mod log_file;
 pub mod read;
 pub mod store;
 mod tally;
+mod trash;
 pub mod view;
 mod walk;
 mod writer;
@@ -40,4 +41,5 @@ pub use store::{
     BELIEVED_FOR, Durability, LOOK_EVERY, LogWriter, Opened, SaveState, Store, StoreOptions,
 };
 pub use tally::Reads;
+pub use trash::Deleted;
 pub use view::LogView;

@@ -17,6 +17,7 @@ use crate::error::StorageError;
 use crate::layout::Compression;
 use crate::read::{RawLog, StoredLog, read_log, read_raw};
 use crate::tally::{Reads, Tally};
+use crate::trash::{self, Deleted};
 use crate::view::LogView;
 use crate::writer::{Command, Lives, Slot, Writer};
 
@@ -297,6 +298,57 @@ impl Store {
             open: AtomicBool::new(true),
         };
         Ok(Opened { log, writer })
+    }
+
+    /// Moves sessions to the trash: the deleted one first, then those that belong to it. Nothing
+    /// happens unless all of them are free.
+    ///
+    /// # Errors
+    /// [`StorageError::WriterHeld`] when somebody writes one of them; what keeps one from being found
+    /// or moved.
+    pub async fn delete(
+        &self,
+        note: Deleted,
+        belonging: Vec<SessionId>,
+    ) -> Result<(), StorageError> {
+        let inner = Arc::clone(&self.inner);
+        blocking(move || {
+            let ids = std::iter::once(&note.session_id).chain(&belonging);
+            let whole: Vec<CatalogueEntry> =
+                ids.map(|id| inner.find(id)).collect::<Result<_, _>>()?;
+            let moved = trash::put(inner.disk.as_ref(), &inner.options.root, &note, &whole);
+            for entry in &whole {
+                inner.believed.forget(&entry.header.id);
+            }
+            moved
+        })
+        .await
+    }
+
+    /// What was deleted and can come back, the last deleted first.
+    ///
+    /// # Errors
+    /// When the trash cannot be read.
+    pub async fn deleted(&self) -> Result<Vec<Deleted>, StorageError> {
+        let inner = Arc::clone(&self.inner);
+        blocking(move || trash::list(inner.disk.as_ref(), &inner.options.root)).await
+    }
+
+    /// Takes a session out of the trash, with those that went with it; gives their ids, its own last.
+    ///
+    /// # Errors
+    /// [`StorageError::NotFound`] when it is not there, [`StorageError::Exists`] when another session
+    /// has its id meanwhile.
+    pub async fn restore(&self, id: &SessionId) -> Result<Vec<SessionId>, StorageError> {
+        let (inner, id) = (Arc::clone(&self.inner), id.clone());
+        blocking(move || {
+            let back = trash::restore(inner.disk.as_ref(), &inner.options.root, &id)?;
+            for id in &back {
+                inner.believed.forget(id);
+            }
+            Ok(back)
+        })
+        .await
     }
 
     /// Flushes everything and ends the writer thread; gives what could not be saved.

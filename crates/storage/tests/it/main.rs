@@ -20,6 +20,7 @@ mod index;
 mod memory;
 mod samples;
 mod store;
+mod trash;
 
 use orrery_session::{Event, SessionHeader, SessionId, SharedEvent, Timestamp};
 use orrery_storage::{Compression, Store, StoreOptions};
