@@ -15,6 +15,7 @@ mod household;
 mod jobs;
 mod models;
 mod prompting;
+mod put_away;
 mod rows;
 mod search;
 pub(crate) mod subagents;
@@ -153,6 +154,8 @@ struct Inner {
     settings: ControllerSettings,
     live: Arc<LiveSessions>,
     cold: cold_rows::ColdRows,
+    /// Moves when cold sessions came, went or were marked by this process.
+    rearranged: watch::Sender<u64>,
     listing: tokio::sync::Mutex<Option<Arc<rows::Listing>>>,
     checkpoints: Option<Arc<dyn CheckpointStore>>,
     keeper: Option<Checkpoints>,
@@ -275,6 +278,7 @@ impl Controller {
             closing: CancellationToken::new(),
             live,
             cold: cold_rows::ColdRows::default(),
+            rearranged: watch::Sender::new(0),
             listing: tokio::sync::Mutex::default(),
             checkpoints,
             keeper,

@@ -28,6 +28,7 @@ const DEFAULT_ROWS: usize = 500;
 pub struct CatalogFeed {
     controller: Controller,
     changes: watch::Receiver<u64>,
+    rearranged: watch::Receiver<u64>,
     limit: usize,
     opened: bool,
     shown: BTreeMap<SessionId, SessionSummary>,
@@ -41,6 +42,7 @@ impl Controller {
         CatalogFeed {
             controller: self.clone(),
             changes: self.inner.live.changes(),
+            rearranged: self.inner.rearranged.subscribe(),
             limit: request
                 .limit
                 .map_or(DEFAULT_ROWS, |limit| limit as usize)
@@ -62,6 +64,7 @@ impl CatalogFeed {
         if !self.opened {
             self.opened = true;
             self.changes.mark_unchanged();
+            self.rearranged.mark_unchanged();
             return self.baseline().await;
         }
         loop {
@@ -75,7 +78,10 @@ impl CatalogFeed {
                         .iter()
                         .all(|handle| self.shown.get(handle.id()).is_some_and(|row| row.live))
                         && live.len() == self.shown.values().filter(|row| row.live).count();
-                    if same_set {
+                    // The sender goes with the controller that is held here.
+                    let rearranged = self.rearranged.has_changed().unwrap_or(true);
+                    self.rearranged.mark_unchanged();
+                    if same_set && !rearranged {
                         self.look_at_live();
                     } else {
                         self.look_at_all().await?;

@@ -137,6 +137,14 @@ async fn dispatch(
         "session/updateQueue" => ok(&c.update_queue(parse(body)?).await?),
         "session/resumeQueue" => ok(&c.resume_queue(parse(body)?).await?),
         "session/page" => ok(&c.page(parse(body)?).await?),
+        "session/archive" => ok(&c.archive(parse(body)?).await?),
+        "session/unarchive" => ok(&c.unarchive(parse(body)?).await?),
+        "session/delete" => ok(&c.delete(parse(body)?).await?),
+        "session/restore" => ok(&c.restore(parse(body)?).await?),
+        "session/trash" => {
+            parse::<Empty>(body)?;
+            ok(&c.trash().await?)
+        }
         "interaction/answer" => ok(&c.answer(parse(body)?).await?),
         "workspace/list" => {
             parse::<Empty>(body)?;

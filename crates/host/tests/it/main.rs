@@ -15,6 +15,7 @@ mod gateway;
 mod kills;
 mod logs;
 mod models;
+mod put_away;
 mod samples;
 mod search;
 mod sessions;
