@@ -141,12 +141,68 @@ impl From<Permission> for SandboxMode {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Sessions {
+    #[command(flatten)]
+    Look(Look),
+    #[command(flatten)]
+    Change(Change),
+}
+
+/// What only looks at sessions.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Look {
     /// List the sessions, newest first.
     List(List),
     /// Search titles and what was said.
     Search(Search),
     /// Show what was said in a session.
     Show(Show),
+}
+
+/// What changes sessions.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Change {
+    /// Give a session a title that stays.
+    Rename(Rename),
+    /// Branch off after a finished turn; prints the new session's id.
+    Fork(Fork),
+    /// Hide a session from the list of the page and from searches.
+    Archive(Named),
+    /// Show it again.
+    Unarchive(Named),
+    /// Move a session and its subagents to the trash.
+    Rm(Named),
+    /// Take a session out of the trash.
+    Restore(Named),
+    /// List what is in the trash.
+    Trash(Json),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Named {
+    /// The session's id, or the beginning of one.
+    #[arg(value_name = "ID")]
+    pub(crate) session: String,
+    /// Print the response object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Rename {
+    #[command(flatten)]
+    pub(crate) named: Named,
+    /// The title.
+    #[arg(value_name = "TITLE")]
+    pub(crate) title: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Fork {
+    #[command(flatten)]
+    pub(crate) named: Named,
+    /// Branch off after the turn that holds this event [default: the last finished turn].
+    #[arg(long, value_name = "SEQ")]
+    pub(crate) at: Option<u64>,
 }
 
 #[derive(Debug, Args)]

@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 mod agents;
+mod change;
 mod config;
 mod doctor;
 mod open;

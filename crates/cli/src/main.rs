@@ -12,6 +12,7 @@ mod context;
 mod memory;
 mod output;
 mod progress;
+mod reach;
 mod report;
 mod running;
 mod transcript;

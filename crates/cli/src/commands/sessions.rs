@@ -1,6 +1,6 @@
 //! `orrery sessions`: which sessions there are, and what was said in them.
 //!
-//! Reads through a Host in this process. Looking never wakes a session and takes no lock, so it
+//! Reads through a Host in this process; what changes something is in `change`. Looking never wakes a session and takes no lock, so it
 //! does not matter whether another Host runs.
 
 use orrery_api::content::Address;
@@ -10,7 +10,8 @@ use orrery_host::controller::Controller;
 use orrery_session::{Event, SessionId, SessionSeq, SessionSeqCursor};
 use serde::Deserialize;
 
-use crate::args::{List, Search, Sessions, Show};
+use super::change;
+use crate::args::{List, Look, Search, Sessions, Show};
 use crate::context::{self, Context};
 use crate::output;
 use crate::progress::Progress;
@@ -27,12 +28,16 @@ const SNIPPET_WIDTH: usize = 100;
 const TITLE_WIDTH: usize = 60;
 
 pub(super) async fn sessions(context: Context, sessions: Sessions) -> Result<(), Failure> {
+    let look = match sessions {
+        Sessions::Change(asked) => return change::change(context, asked).await,
+        Sessions::Look(look) => look,
+    };
     context.prepare()?;
     let host = context::host(context.home, context.config, None)?;
-    let done = match sessions {
-        Sessions::List(asked) => list(host.controller(), &asked).await,
-        Sessions::Search(asked) => search(host.controller(), &asked).await,
-        Sessions::Show(asked) => show(host.controller(), &asked).await,
+    let done = match look {
+        Look::List(asked) => list(host.controller(), &asked).await,
+        Look::Search(asked) => search(host.controller(), &asked).await,
+        Look::Show(asked) => show(host.controller(), &asked).await,
     };
     host.shutdown().await;
     done
@@ -113,36 +118,15 @@ fn title(session: &SessionSummary) -> Option<String> {
 
 /// The session that an id, or the beginning of one, names.
 pub(super) async fn find(controller: &Controller, text: &str) -> Result<SessionId, Failure> {
-    let mut found: Vec<SessionId> = Vec::new();
+    let mut ids = Vec::new();
     let mut cursor = None;
     loop {
         let limit = Some(LOOK_UP_ROWS);
         let page = controller.list(ListRequest { cursor, limit }).await?;
-        for session in page.items {
-            let id = session.session_id.as_str();
-            if id == text {
-                return Ok(session.session_id);
-            }
-            let bare = id.strip_prefix("session-").unwrap_or(id);
-            if !text.is_empty() && (id.starts_with(text) || bare.starts_with(text)) {
-                found.push(session.session_id);
-            }
-        }
+        ids.extend(page.items.into_iter().map(|row| row.session_id));
         cursor = page.next_cursor;
         if cursor.is_none() {
-            break;
-        }
-    }
-    match found.as_slice() {
-        [one] => Ok(one.clone()),
-        [] => Err(orrery_api::ApiError::session_not_found(text).into()),
-        many => {
-            let names: Vec<&str> = many.iter().take(5).map(SessionId::as_str).collect();
-            Err(Failure::Usage(format!(
-                "{} sessions begin with `{text}`: {}",
-                many.len(),
-                names.join(", ")
-            )))
+            return change::one_of(ids, text);
         }
     }
 }

@@ -5,6 +5,7 @@
 )]
 
 mod agents;
+mod change;
 mod doctor;
 mod fixture;
 mod run;
