@@ -20,13 +20,13 @@ fn json(place: &Place, arguments: &[&str]) -> Value {
 
 fn a_life(place: &Place) {
     let first = ids(place);
-    let [id] = first.as_slice() else {
-        panic!("{first:?}")
-    };
-    let beginning = &id["session-".len().."session-".len() + 13];
+    assert_eq!(first.len(), 1);
+    let id = &first[0];
+    let bare = id.strip_prefix("session-").unwrap();
+    let beginning: String = bare.chars().take(13).collect();
     let renamed = json(
         place,
-        &["sessions", "rename", beginning, "A new name", "--json"],
+        &["sessions", "rename", &beginning, "A new name", "--json"],
     );
     assert_eq!(renamed["title"], "A new name");
     let fork = place.run(&["sessions", "fork", id]).exits(0).out;
@@ -46,7 +46,7 @@ fn a_life(place: &Place) {
     assert_eq!(row(fork)["archived"], false);
 
     place.run(&["sessions", "rm", fork]).exits(0);
-    assert_eq!(ids(place), [id.clone()]);
+    assert_eq!(ids(place), first);
     let trash = place.run(&["sessions", "trash"]).exits(0).out;
     assert!(
         trash.contains(fork) && trash.contains("A new name (1)"),
