@@ -358,6 +358,28 @@ pub struct SessionRequest {
     pub session_id: SessionId,
 }
 
+/// `POST /api/session/import`: the sessions that came out of an archive.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ImportResponse {
+    /// The sessions as they are called here, the exported one first, then its subagents.
+    #[schemars(with = "Vec<schema::Id>")]
+    pub session_ids: Vec<SessionId>,
+    /// Those whose id was taken here.
+    pub renamed: Vec<RenamedSession>,
+}
+
+/// A session that came in under a new id.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RenamedSession {
+    /// Its id in the archive.
+    #[schemars(with = "schema::Id")]
+    pub from: SessionId,
+    /// Its id here.
+    #[schemars(with = "schema::Id")]
+    pub to: SessionId,
+}
+
 /// `session/trash`: what was deleted and can come back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TrashResponse {

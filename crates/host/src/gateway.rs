@@ -6,6 +6,7 @@
 mod assets;
 pub mod auth;
 mod feeds;
+mod files;
 mod respond;
 mod socket;
 mod sse;
@@ -16,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::middleware::{self, Next};
 use axum::response::Response;
 use axum::routing::{get, post};
@@ -115,6 +116,16 @@ fn router(gateway: Arc<Gateway>) -> Router {
         .route("/api/session/follow", get(sse::follow).post(unary::call))
         .route("/api/session/control", get(sse::control).post(unary::call))
         .route("/api/session/catalog", get(sse::catalog).post(unary::call))
+        .route(
+            "/api/session/export",
+            get(files::export).fallback(unary::unknown),
+        )
+        .route(
+            "/api/session/import",
+            post(files::import)
+                .fallback(unary::unknown)
+                .layer(DefaultBodyLimit::disable()),
+        )
         .route("/api/host/hello", get(sse::hello).post(unary::call))
         .route(
             "/api/{*endpoint}",

@@ -20,6 +20,7 @@ pub mod disk;
 mod error;
 mod folders;
 mod frames;
+mod incoming;
 pub mod index;
 pub mod layout;
 pub mod lock;
@@ -34,9 +35,10 @@ mod writer;
 
 pub use catalogue::{Catalogue, CatalogueEntry, Diagnostic, DiagnosticReason};
 pub use error::StorageError;
+pub use incoming::{Incoming, Newcomer};
 pub use index::entry::Facts;
 pub use layout::Compression;
-pub use read::{RawLog, Revision, StoredLog};
+pub use read::{Revision, StoredLog};
 pub use store::{
     BELIEVED_FOR, Durability, LOOK_EVERY, LogWriter, Opened, SaveState, Store, StoreOptions,
 };

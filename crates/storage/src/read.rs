@@ -138,55 +138,37 @@ pub(crate) fn header_step(
     }
 }
 
-/// A log's own text (`session.md` 2.9): packed rows, key order and line breaks as they lie on disk.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RawLog {
-    /// The header.
-    pub header: SessionHeader,
-    /// The exact inherited cut.
-    pub inherited: SessionLogOffset,
-    /// All whole records, the header line first; the torn tail of a zstd log is left out.
-    pub content: Vec<u8>,
-}
-
-/// Reads a log's text without changing a byte of it.
-pub fn read_raw(
+/// Copies a log's own text (`session.md` 2.9): packed rows, key order and line breaks as they lie on
+/// disk, whole records only, the header line first; the torn tail of a zstd log is left out. Holds
+/// one frame at a time.
+pub(crate) fn copy_raw(
     disk: &dyn Disk,
     path: &Path,
     compression: Compression,
-) -> Result<RawLog, StorageError> {
-    let reader = disk
-        .open_reader(path)
-        .map_err(|e| StorageError::io("open", path, &e))?;
-    let size = reader
-        .stat()
-        .map_err(|e| StorageError::io("look at", path, &e))?
-        .size;
+    out: &mut dyn std::io::Write,
+) -> Result<(), StorageError> {
+    let io = |action| move |e: std::io::Error| StorageError::io(action, path, &e);
+    let reader = disk.open_reader(path).map_err(io("open"))?;
+    let size = reader.stat().map_err(io("look at"))?.size;
     let mut walker = Walker::new(reader.as_ref(), path, compression, 0, size);
-    let Some(StoredHeader { header, inherited }) = header_step(&mut walker, path, compression)?
-    else {
+    if header_step(&mut walker, path, compression)?.is_none() {
         return Err(StorageError::corrupt(path, "no complete header record"));
-    };
+    }
     let mut walker = Walker::new(reader.as_ref(), path, compression, 0, size);
-    let mut content = Vec::new();
     loop {
         match walker.next()? {
-            Step::Frame(frame) => content.extend(frame.content),
+            Step::Frame(frame) => out.write_all(&frame.content).map_err(io("copy"))?,
             Step::Torn { bytes, .. } => {
                 // A plain log's tail is text a person may read; a torn zstd frame is not.
                 if compression == Compression::None {
-                    content.extend(bytes);
+                    out.write_all(&bytes).map_err(io("copy"))?;
                 }
                 break;
             }
             Step::End => break,
         }
     }
-    Ok(RawLog {
-        header,
-        inherited,
-        content,
-    })
+    Ok(())
 }
 
 struct Parts {

@@ -14,8 +14,9 @@ use crate::catalogue::{Catalogue, CatalogueEntry};
 use crate::catalogue_file;
 use crate::disk::Disk;
 use crate::error::StorageError;
+use crate::incoming::Incoming;
 use crate::layout::Compression;
-use crate::read::{RawLog, StoredLog, read_log, read_raw};
+use crate::read::{StoredLog, copy_raw, read_log};
 use crate::tally::{Reads, Tally};
 use crate::trash::{self, Deleted};
 use crate::view::LogView;
@@ -198,15 +199,30 @@ impl Store {
         .await
     }
 
-    /// Reads one log's own text, as it lies on disk.
-    pub async fn read_raw(&self, id: &SessionId) -> Result<RawLog, StorageError> {
-        let (inner, id) = (Arc::clone(&self.inner), id.clone());
-        blocking(move || {
-            let entry = inner.find(&id)?;
-            inner.tally.log();
-            read_raw(inner.disk.as_ref(), &entry.path, entry.compression)
-        })
-        .await
+    /// Copies one log's own text, as it lies on disk, a frame at a time. Blocks: for threads that
+    /// may.
+    ///
+    /// # Errors
+    /// What keeps the log from being read, and those of `out`.
+    pub fn copy_raw(
+        &self,
+        id: &SessionId,
+        out: &mut dyn std::io::Write,
+    ) -> Result<(), StorageError> {
+        let inner = &self.inner;
+        let entry = inner.find(id)?;
+        inner.tally.log();
+        copy_raw(inner.disk.as_ref(), &entry.path, entry.compression, out)
+    }
+
+    /// A place for logs that come from elsewhere, under a name that nobody else uses. Blocks.
+    ///
+    /// # Errors
+    /// When there is no room for it.
+    pub fn incoming(&self, name: &str) -> Result<Incoming, StorageError> {
+        let inner = &self.inner;
+        let (disk, believed) = (Arc::clone(&inner.disk), Arc::clone(&inner.believed));
+        Incoming::open(disk, &inner.options.root, believed, name)
     }
 
     /// Opens one log for selective reads, changing nothing of it.

@@ -142,7 +142,7 @@ impl Controller {
     }
 
     /// Lists are made anew, and whoever follows them looks at once.
-    async fn rearranged(&self) {
+    pub(super) async fn rearranged(&self) {
         *self.inner.listing.lock().await = None;
         self.inner.rearranged.send_modify(|count| *count += 1);
         self.inner.live.changed();
@@ -173,7 +173,7 @@ impl Controller {
 }
 
 /// All subagents below a session, parents before their children.
-fn subagents_below(catalogue: &Catalogue, id: &SessionId) -> Vec<SessionId> {
+pub(super) fn subagents_below(catalogue: &Catalogue, id: &SessionId) -> Vec<SessionId> {
     let (mut found, mut seen) = (Vec::new(), BTreeSet::from([id.clone()]));
     let mut open = vec![id.clone()];
     while let Some(parent) = open.pop() {

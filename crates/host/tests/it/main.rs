@@ -6,6 +6,7 @@
 )]
 
 mod answers;
+mod carry;
 mod checkpoints;
 mod client;
 mod crash;

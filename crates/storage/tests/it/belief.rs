@@ -120,7 +120,7 @@ async fn what_is_read_is_counted() {
     );
     drop(view);
     store.read(&id).await.unwrap();
-    store.read_raw(&id).await.unwrap();
+    store.copy_raw(&id, &mut Vec::new()).unwrap();
     assert_eq!(store.reads().logs, 3);
 }
 
