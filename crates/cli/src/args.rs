@@ -175,6 +175,33 @@ pub(crate) enum Change {
     Restore(Named),
     /// List what is in the trash.
     Trash(Json),
+    /// Write a session into a ZIP file; prints the file's name.
+    Export(Export),
+    /// Let the sessions of a ZIP file in that an export wrote; prints their ids.
+    Import(Import),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Export {
+    /// The session's id, or the beginning of one.
+    #[arg(value_name = "ID")]
+    pub(crate) session: String,
+    /// With all subagents below it.
+    #[arg(long)]
+    pub(crate) descendants: bool,
+    /// The file, which must not exist; `-` for standard output [default: named by the session].
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Import {
+    /// The file.
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Print the response object.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

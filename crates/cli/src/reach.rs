@@ -8,6 +8,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use orrery_api::operations::Procedure;
 use orrery_host::home::Home;
 use orrery_host::{Host, HostError};
+use serde::de::DeserializeOwned;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -69,6 +70,26 @@ impl Reach {
         request: &P::Request,
     ) -> Result<P::Response, Failure> {
         self.running.call::<P>(&self.home, request).await
+    }
+
+    /// Fetches a file, handing each piece on as it comes.
+    pub(crate) async fn download(
+        &self,
+        path: &str,
+        take: impl FnMut(&[u8]) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        self.running.download(&self.home, path, take).await
+    }
+
+    /// Sends a file, and reads the answer.
+    pub(crate) async fn upload<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        media_type: &str,
+        file: tokio::fs::File,
+    ) -> Result<T, Failure> {
+        let running = &self.running;
+        running.upload(&self.home, path, media_type, file).await
     }
 
     /// Ends a Host of its own, once all it has is on disk.

@@ -8,15 +8,20 @@ use std::io;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::TryStreamExt as _;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
-use http::{Method, Request, StatusCode};
-use http_body_util::{BodyExt as _, Full, Limited};
+use http::{Method, Request, Response, StatusCode, request};
+use http_body_util::{BodyExt as _, Full, Limited, StreamBody};
+use hyper::body::{Body, Frame, Incoming};
 use hyper_util::rt::TokioIo;
 use orrery_api::error::ErrorBody;
 use orrery_api::operations::Procedure;
 use orrery_host::home::{Home, replace_file};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpStream;
+use tokio_util::io::ReaderStream;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::report::Failure;
 
@@ -24,6 +29,38 @@ use crate::report::Failure;
 const DEADLINE: Duration = Duration::from_secs(10);
 /// Bytes of an answer.
 const ANSWER_BYTES_MAX: usize = 1024 * 1024;
+
+/// An answer that is on its way; its connection goes with it.
+struct Exchange {
+    response: Response<Incoming>,
+    _connection: AbortOnDropHandle<()>,
+}
+
+impl Exchange {
+    async fn answer(self) -> Result<Bytes, Failure> {
+        let body = Limited::new(self.response.into_body(), ANSWER_BYTES_MAX);
+        let body = body.collect().await;
+        Ok(body
+            .map_err(|e| Failure::Strange(e.to_string()))?
+            .to_bytes())
+    }
+
+    /// Why it was refused.
+    async fn refused(self) -> Failure {
+        let status = self.response.status();
+        match self.answer().await {
+            Ok(answer) => refusal(status, &answer),
+            Err(failure) => failure,
+        }
+    }
+}
+
+fn refusal(status: StatusCode, answer: &[u8]) -> Failure {
+    match serde_json::from_slice::<ErrorBody>(answer) {
+        Ok(body) => body.error.into(),
+        Err(_) => Failure::Strange(format!("HTTP {status}")),
+    }
+}
 
 /// What `state/host.json` says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -87,10 +124,50 @@ impl Running {
         if status.is_success() {
             return serde_json::from_slice(&answer).map_err(|e| strange(e.to_string()));
         }
-        match serde_json::from_slice::<ErrorBody>(&answer) {
-            Ok(body) => Err(body.error.into()),
-            Err(_) => Err(strange(format!("HTTP {status}"))),
+        Err(refusal(status, &answer))
+    }
+
+    /// Fetches a file, handing each piece on as it comes.
+    pub(crate) async fn download(
+        &self,
+        home: &Home,
+        path: &str,
+        mut take: impl FnMut(&[u8]) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let token = home.token()?;
+        let request = self.request(Method::GET, path, Some(&token), "application/json");
+        let mut exchange = self.send(request, Full::new(Bytes::new())).await?;
+        if !exchange.response.status().is_success() {
+            return Err(exchange.refused().await);
         }
+        while let Some(frame) = exchange.response.body_mut().frame().await {
+            let frame = frame.map_err(|_broken| {
+                Failure::Strange("the file broke off; the Host's log says why".to_owned())
+            })?;
+            if let Some(piece) = frame.data_ref() {
+                take(piece)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends a file, and reads the answer.
+    pub(crate) async fn upload<T: DeserializeOwned>(
+        &self,
+        home: &Home,
+        path: &str,
+        media_type: &str,
+        file: tokio::fs::File,
+    ) -> Result<T, Failure> {
+        let token = home.token()?;
+        let request = self.request(Method::POST, path, Some(&token), media_type);
+        let pieces = ReaderStream::new(file).map_ok(Frame::data);
+        let exchange = self.send(request, StreamBody::new(pieces)).await?;
+        if !exchange.response.status().is_success() {
+            return Err(exchange.refused().await);
+        }
+        let answer = exchange.answer().await?;
+        serde_json::from_slice(&answer).map_err(|e| Failure::Strange(e.to_string()))
     }
 
     async fn ask(
@@ -100,40 +177,65 @@ impl Running {
         token: Option<&str>,
         body: Bytes,
     ) -> Result<(StatusCode, Bytes), Failure> {
-        let authority = self.url.trim_start_matches("http://").to_owned();
-        let mut request = Request::builder()
-            .method(method)
-            .uri(path)
-            .header(HOST, &authority)
-            .header(CONTENT_TYPE, "application/json");
-        if let Some(token) = token {
-            request = request.header(AUTHORIZATION, format!("Bearer {token}"));
-        }
-        let strange = |why: String| Failure::Strange(why);
-        let request = request
-            .body(Full::new(body))
-            .map_err(|e| strange(e.to_string()))?;
+        let request = self.request(method, path, token, "application/json");
         let exchange = async {
-            let stream = TcpStream::connect(&authority)
-                .await
-                .map_err(|_nobody_there| Failure::NotRunning)?;
-            let (mut sender, connection) =
-                hyper::client::conn::http1::handshake(TokioIo::new(stream))
-                    .await
-                    .map_err(|e| strange(e.to_string()))?;
-            let connection = tokio::spawn(connection);
-            let response = sender.send_request(request).await;
-            let response = response.map_err(|e| strange(e.to_string()))?;
-            let status = response.status();
-            let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX);
-            let body = body.collect().await.map_err(|e| strange(e.to_string()))?;
-            connection.abort();
-            Ok((status, body.to_bytes()))
+            let exchange = self.send(request, Full::new(body)).await?;
+            Ok((exchange.response.status(), exchange.answer().await?))
         };
         match tokio::time::timeout(DEADLINE, exchange).await {
             Ok(result) => result,
-            Err(_) => Err(strange("it took too long".to_owned())),
+            Err(_) => Err(Failure::Strange("it took too long".to_owned())),
         }
+    }
+
+    fn request(
+        &self,
+        method: Method,
+        path: &str,
+        token: Option<&str>,
+        media_type: &str,
+    ) -> request::Builder {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(HOST, self.authority())
+            .header(CONTENT_TYPE, media_type);
+        match token {
+            Some(token) => request.header(AUTHORIZATION, format!("Bearer {token}")),
+            None => request,
+        }
+    }
+
+    fn authority(&self) -> &str {
+        self.url.trim_start_matches("http://")
+    }
+
+    async fn send<B>(&self, request: request::Builder, body: B) -> Result<Exchange, Failure>
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let strange = |why: String| Failure::Strange(why);
+        let request = request.body(body).map_err(|e| strange(e.to_string()))?;
+        let stream = TcpStream::connect(self.authority())
+            .await
+            .map_err(|_nobody_there| Failure::NotRunning)?;
+        let (mut sender, connection) = hyper::client::conn::http1::Builder::new()
+            .handshake(TokioIo::new(stream))
+            .await
+            .map_err(|e| strange(e.to_string()))?;
+        let connection = tokio::spawn(async move {
+            if let Err(error) = connection.await {
+                tracing::debug!(%error, "a connection ended");
+            }
+        });
+        let connection = AbortOnDropHandle::new(connection);
+        let response = sender.send_request(request).await;
+        let response = response.map_err(|e| strange(e.to_string()))?;
+        Ok(Exchange {
+            response,
+            _connection: connection,
+        })
     }
 }
 

@@ -1,15 +1,22 @@
-//! `orrery sessions rename|fork|archive|unarchive|rm|restore|trash`: through the Host that runs
+//! `orrery sessions rename|fork|archive|unarchive|rm|restore|trash|export|import`: through the Host that runs
 //! here, or one started for it.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 
 use orrery_api::content::Empty;
 use orrery_api::operations::{
     Procedure, SessionArchive, SessionDelete, SessionFork, SessionList, SessionRename,
     SessionRestore, SessionTrash, SessionUnarchive,
 };
-use orrery_api::session::{ForkRequest, ListRequest, RenameRequest, SessionRequest};
+use orrery_api::session::{
+    ForkRequest, ImportResponse, ListRequest, RenameRequest, SessionRequest,
+};
 use orrery_session::{SessionId, SessionSeq};
+use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
+use tempfile::NamedTempFile;
 
-use crate::args::{Change, Fork, Json, Named, Rename};
+use crate::args::{Change, Export, Fork, Import, Json, Named, Rename};
 use crate::context::Context;
 use crate::output;
 use crate::reach::Reach;
@@ -30,6 +37,8 @@ pub(super) async fn change(context: Context, change: Change) -> Result<(), Failu
         Change::Rm(asked) => mark::<SessionDelete>(&reach, asked, "in the trash").await,
         Change::Restore(asked) => restore(&reach, asked).await,
         Change::Trash(asked) => trash(&reach, asked).await,
+        Change::Export(asked) => export(&reach, asked).await,
+        Change::Import(asked) => import(&reach, asked).await,
     };
     // What went wrong first is told first.
     done.and(reach.close().await)
@@ -108,6 +117,68 @@ async fn trash(reach: &Reach, asked: &Json) -> Result<(), Failure> {
         output::say("the trash is empty");
     }
     Ok(())
+}
+
+async fn export(reach: &Reach, asked: &Export) -> Result<(), Failure> {
+    let id = find(reach, &asked.session).await?;
+    let path = format!(
+        "/api/session/export?sessionId={}&includeDescendants={}",
+        percent_encode(id.as_str().as_bytes(), NON_ALPHANUMERIC),
+        asked.descendants
+    );
+    let stdout = asked.output.as_deref() == Some(Path::new("-"));
+    if stdout {
+        let mut out = std::io::stdout();
+        let done = reach.download(&path, |piece| {
+            out.write_all(piece).map_err(Failure::writing)
+        });
+        return done.await;
+    }
+    let file = asked.output.clone();
+    let file = file.unwrap_or_else(|| PathBuf::from(format!("{}.zip", file_name(&id))));
+    let io = |error| Failure::io(format!("write {}", file.display()))(error);
+    // What is there stays, and half a file never has the name of a whole one.
+    if file.exists() {
+        return Err(io(std::io::ErrorKind::AlreadyExists.into()));
+    }
+    let folder = file.parent().filter(|folder| *folder != Path::new(""));
+    let half = NamedTempFile::new_in(folder.unwrap_or(Path::new("."))).map_err(io)?;
+    let mut out = half.as_file();
+    let done = reach.download(&path, |piece| out.write_all(piece).map_err(io));
+    done.await?;
+    half.persist_noclobber(&file).map_err(|e| io(e.error))?;
+    output::line(&output::visible(&file.to_string_lossy()))
+}
+
+async fn import(reach: &Reach, asked: &Import) -> Result<(), Failure> {
+    let path = asked.file.display();
+    let file = tokio::fs::File::open(&asked.file).await;
+    let file = file.map_err(Failure::io(format!("read {path}")))?;
+    let imported: ImportResponse = reach
+        .upload("/api/session/import", "application/zip", file)
+        .await?;
+    if asked.json {
+        return output::json(&imported);
+    }
+    for id in &imported.session_ids {
+        output::line(id.as_str())?;
+    }
+    for renamed in &imported.renamed {
+        let (from, to) = (&renamed.from, &renamed.to);
+        output::say(&format!("{from} was there already: it came in as {to}"));
+    }
+    Ok(())
+}
+
+/// A name for a file that holds a session.
+fn file_name(id: &SessionId) -> String {
+    let safe = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let name: String = id
+        .as_str()
+        .chars()
+        .map(|c| if safe(c) { c } else { '_' })
+        .collect();
+    name.trim_start_matches('.').to_owned()
 }
 
 /// The session that an id, or the beginning of one, names.

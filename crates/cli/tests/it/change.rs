@@ -59,6 +59,29 @@ fn a_life(place: &Place) {
     assert_eq!(empty["items"], Value::Array(Vec::new()));
     place.run(&["sessions", "rm", fork]).exits(0);
 
+    let written = place.run(&["sessions", "export", id]).exits(0).out;
+    let file = place.project().join(written.trim());
+    assert!(file.exists(), "{written}");
+    let done = place.run(&["sessions", "export", id]).exits(1);
+    assert!(
+        done.err.contains("cannot write"),
+        "what is there stays: {done:?}"
+    );
+    let name = written.trim();
+    let came = json(place, &["sessions", "import", name, "--json"]);
+    assert_eq!(came["renamed"][0]["from"], Value::from(id.as_str()));
+    let came = came["sessionIds"][0].as_str().unwrap().to_owned();
+    let said = |id: &str| place.run(&["sessions", "show", id]).exits(0).out;
+    assert_eq!(said(&came), said(id));
+    place.run(&["sessions", "rm", &came]).exits(0);
+    let done = place.run(&["sessions", "import", "nothing.zip"]).exits(1);
+    assert!(done.err.contains("cannot read"), "{done:?}");
+    std::fs::write(place.project().join("no.zip"), "text").unwrap();
+    let done = place.run(&["sessions", "import", "no.zip"]).exits(2);
+    assert!(done.err.contains("ZIP"), "{done:?}");
+    let left = std::fs::read_dir(place.project()).unwrap().count();
+    assert_eq!(left, 2, "no half files");
+
     let done = place.run(&["sessions", "rm", "nothing"]).exits(1);
     assert!(done.err.contains("nothing"), "{done:?}");
     let done = place.run(&["sessions", "rename", id, "  "]).exits(1);

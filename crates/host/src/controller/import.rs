@@ -117,14 +117,11 @@ fn unpack(archive: File, incoming: &mut Incoming) -> Result<Vec<Newcomer>, ApiEr
                 unusable(format!("{name}: {why}"))
             }
             // What is wrong with the packing comes through as a failed read.
-            StorageError::Io { kind, message, .. }
-                if matches!(
-                    kind,
-                    ErrorKind::InvalidData | ErrorKind::InvalidInput | ErrorKind::UnexpectedEof
-                ) =>
-            {
-                unusable(format!("{name}: {message}"))
-            }
+            StorageError::Io {
+                kind: ErrorKind::InvalidData | ErrorKind::InvalidInput | ErrorKind::UnexpectedEof,
+                message,
+                ..
+            } => unusable(format!("{name}: {message}")),
             error => failures::of_storage(&error),
         })?);
     }
