@@ -1,12 +1,23 @@
 /** The page: sidebar and one place; what needs a person before anything works. */
 import type { Workspace } from "@orrery/client";
 import { type ReactNode, useCallback, useEffect, useState } from "react";
-import { go, useClient, useConnection, usePlace } from "./lib/hooks";
+import { placeOfRow } from "./lib/agents";
+import {
+  go,
+  hashOf,
+  type Place,
+  placeOf,
+  useCatalogue,
+  useClient,
+  useConnection,
+  usePlace,
+} from "./lib/hooks";
 import { Conversation } from "./views/conversation";
 import { FolderDialog } from "./views/folder-dialog";
 import { Logo } from "./views/icons";
 import { NewSession } from "./views/new-session";
 import { Sidebar } from "./views/sidebar";
+import { ToastView } from "./views/toast";
 
 export function App(): ReactNode {
   const client = useClient();
@@ -52,19 +63,41 @@ export function App(): ReactNode {
         tabIndex={drawer ? 0 : -1}
         onClick={() => setDrawer(false)}
       />
-      {place.kind === "session" ? (
+      {place.kind === "session" && <AtSession place={place} onMenu={showDrawer} />}
+      {place.kind === "agent" && (
         <Conversation
           key={place.id}
-          session={client.session(place.id)}
+          session={client.subagent(place.parent, place.id, place.mode)}
           at={place.at}
           onMenu={showDrawer}
         />
-      ) : (
+      )}
+      {place.kind === "new" && (
         <NewSession cwd={place.cwd} onMenu={showDrawer} onAddFolder={() => setAdding(true)} />
       )}
+      <ToastView />
       {adding && <FolderDialog onClose={() => setAdding(false)} onChosen={chosen} />}
     </div>
   );
+}
+
+/** A session by its id; a subagent is led to its own place, where its parent speaks for it. */
+function AtSession(props: {
+  place: Extract<Place, { kind: "session" }>;
+  onMenu: () => void;
+}): ReactNode {
+  const { place, onMenu } = props;
+  const client = useClient();
+  useCatalogue();
+  const row = client.catalogue.row(place.id);
+  const own = row ? placeOfRow(row, place.at) : place;
+  const elsewhere = own.kind === "agent" ? hashOf(own) : null;
+  useEffect(() => {
+    if (elsewhere !== null) go(placeOf(elsewhere), true);
+  }, [elsewhere]);
+  if (elsewhere !== null) return null;
+  const { id, at } = place;
+  return <Conversation key={id} session={client.session(id)} at={at} onMenu={onMenu} />;
 }
 
 /** No credential, a foreign origin, or a Host of another version: only a person can help. */

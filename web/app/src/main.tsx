@@ -11,6 +11,7 @@ import "./styles/sidebar.css";
 import "./styles/chat.css";
 import "./styles/prose.css";
 import "./styles/tools.css";
+import "./styles/agents.css";
 import "./styles/composer.css";
 import "./styles/dialogs.css";
 

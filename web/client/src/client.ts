@@ -4,8 +4,9 @@ import { Catalogue } from "./catalogue";
 import { Connection } from "./connection";
 import { Control } from "./control";
 import { asRemoteError } from "./errors";
+import type { SubagentMode } from "./generated/contract";
 import { type FrameScheduler, nextFrame } from "./observable";
-import { SessionObject } from "./session";
+import { SessionObject, type SubagentAddress } from "./session";
 
 export interface ClientOptions extends HostLocation {
   /** The page's own origin, when `origin` is empty. */
@@ -61,17 +62,28 @@ export class OrreryClient {
 
   /** The session object of an id; one for each id. */
   session(sessionId: string): SessionObject {
-    let session = this.#sessions.get(sessionId);
+    return this.#object(sessionId, sessionId, null);
+  }
+
+  /** The session object of a subagent, which its parent speaks for. */
+  subagent(parentSessionId: string, childSessionId: string, mode: SubagentMode): SessionObject {
+    const address = { kind: "subagent", parentSessionId, childSessionId, mode } as const;
+    return this.#object(`${parentSessionId} ${childSessionId} ${mode}`, childSessionId, address);
+  }
+
+  #object(key: string, sessionId: string, address: SubagentAddress | null): SessionObject {
+    let session = this.#sessions.get(key);
     if (!session) {
-      session = new SessionObject(sessionId, {
+      const services = {
         connection: this.connection,
         call: this.call,
         control: this.control,
-        row: (id) => this.catalogue.row(id),
+        row: (id: string) => this.catalogue.row(id),
         schedule: this.#schedule,
         now: Date.now,
-      });
-      this.#sessions.set(sessionId, session);
+      };
+      session = new SessionObject(sessionId, services, address);
+      this.#sessions.set(key, session);
     }
     return session;
   }

@@ -8,6 +8,7 @@ import type { Control } from "./control";
 import { asRemoteError, type RemoteError } from "./errors";
 import { EventStream } from "./event-stream";
 import type {
+  Address,
   DeliveryMode,
   ModelChoice,
   PromptContentPart,
@@ -49,8 +50,13 @@ export interface SessionServices {
 /** How many messages are asked for at once on the way to an old event. */
 const REACH_MESSAGES = 500;
 
+/** Where a subagent's log is reached: through its parent. */
+export type SubagentAddress = Extract<Address, { kind: "subagent" }>;
+
 export class SessionObject {
   readonly sessionId: string;
+  /** Set for a subagent: its parent speaks for it. */
+  readonly subagent: SubagentAddress | null;
   readonly changed = new Emitter();
   /** Changes of the window, in order and without holes. */
   readonly windowChanged = new Emitter<Change>();
@@ -64,8 +70,13 @@ export class SessionObject {
   #withdraw: Array<() => void> = [];
   #older: Promise<void> | null = null;
 
-  constructor(sessionId: string, services: SessionServices) {
+  constructor(
+    sessionId: string,
+    services: SessionServices,
+    subagent: SubagentAddress | null = null,
+  ) {
     this.sessionId = sessionId;
+    this.subagent = subagent;
     this.#services = services;
     this.#submissions = new Submissions(services.schedule);
     this.#queue.replace(services.control.queue(sessionId));
@@ -106,7 +117,7 @@ export class SessionObject {
     if (this.#view.openState === "loading" || this.#view.openState === "open") return;
     this.#stream?.dispose();
     const { connection, call, control } = this.#services;
-    const address = { kind: "session", sessionId: this.sessionId } as const;
+    const address = this.subagent ?? ({ kind: "session", sessionId: this.sessionId } as const);
     const stream: EventStream = new EventStream(connection, call, address, {
       snapshot: (snapshot, newProcess) => {
         this.#header = snapshot.header;
@@ -174,24 +185,34 @@ export class SessionObject {
     this.#set({ promptAttempted: true, failure: null });
     const content: PromptContentPart[] = [{ type: "text", text }];
     const clientTimeZone = timeZone();
-    const ok = await this.#run("send", () =>
-      this.#services.call("session/prompt", {
-        requestId,
-        sessionId: this.sessionId,
-        mode,
-        content,
-        ...(clientTimeZone === undefined ? {} : { clientTimeZone }),
-      }),
-    );
+    const zone = clientTimeZone === undefined ? {} : { clientTimeZone };
+    const { sessionId, subagent } = this;
+    const { call } = this.#services;
+    const ok = await this.#run("send", async () => {
+      if (!subagent) {
+        await call("session/prompt", { requestId, sessionId, mode, content, ...zone });
+        return;
+      }
+      const { parentSessionId, childSessionId } = subagent;
+      const to = { parentSessionId, childSessionId, mode: "continuable" } as const;
+      await call("subagent/prompt", { requestId, ...to, delivery: mode, content, ...zone });
+    });
     if (ok) this.#set({ blank: false });
     else this.#submissions.fail(requestId);
     return ok;
   }
 
   stop(): Promise<boolean> {
-    return this.#run("stop", () =>
-      this.#services.call("session/cancel", { sessionId: this.sessionId }),
-    );
+    const { sessionId, subagent } = this;
+    const { call } = this.#services;
+    return this.#run("stop", async () => {
+      if (!subagent) {
+        await call("session/cancel", { sessionId });
+        return;
+      }
+      const { parentSessionId, childSessionId, mode } = subagent;
+      await call("subagent/interrupt", { parentSessionId, childSessionId, mode });
+    });
   }
 
   updateQueue(itemId: string, action: QueueAction): Promise<boolean> {

@@ -4,8 +4,10 @@ import type {
   Interaction,
   OrreryClient,
   RemoteError,
+  SessionJob,
   SessionObject,
   SessionView,
+  SubagentMode,
   Workspace,
 } from "@orrery/client";
 import { asRemoteError, Emitter } from "@orrery/client";
@@ -51,6 +53,12 @@ export function useTranscript(session: SessionObject): TranscriptView {
 export function useInteractions(sessionId: string): readonly Interaction[] {
   const { control } = useClient();
   return useSyncExternalStore(control.changed.subscribe, () => control.interactions(sessionId));
+}
+
+/** The background jobs of a session; the same array until one changes. */
+export function useJobs(sessionId: string): readonly SessionJob[] {
+  const { control } = useClient();
+  return useSyncExternalStore(control.changed.subscribe, () => control.jobs(sessionId));
 }
 
 /** What saving the session fails with; null while all is well. */
@@ -137,23 +145,40 @@ export function useWorkspaces(): Loaded<readonly Workspace[]> {
 /** Where the page is: a session, perhaps at one of its events, or a new one in a folder. */
 export type Place =
   | { kind: "session"; id: string; at?: number }
+  | { kind: "agent"; parent: string; id: string; mode: SubagentMode; at?: number }
   | { kind: "new"; cwd: string | null };
 
-function readPlace(): Place {
-  const [, head, rest] = location.hash.match(/^#\/(s|new)(?:\/(.*))?$/) ?? [];
-  if (head === "s" && rest) {
-    const [id = "", at = ""] = rest.split("?at=");
+/** The address of a place behind the `#`. */
+export function hashOf(to: Place): string {
+  const at = to.kind !== "new" && to.at !== undefined ? `?at=${to.at}` : "";
+  const parts =
+    to.kind === "session"
+      ? ["s", to.id]
+      : to.kind === "agent"
+        ? ["a", to.parent, to.id, to.mode]
+        : ["new", ...(to.cwd ? [to.cwd] : [])];
+  return `#/${parts.map(encodeURIComponent).join("/")}${at}`;
+}
+
+export function placeOf(hash: string): Place {
+  const [, head, rest] = hash.match(/^#\/(s|a|new)(?:\/(.*))?$/) ?? [];
+  if ((head === "s" || head === "a") && rest) {
+    const [path = "", at = ""] = rest.split("?at=");
+    const [first = "", id = "", mode] = path.split("/").map(decodeURIComponent);
     const seq = /^\d+$/.test(at) ? { at: Number(at) } : {};
-    return { kind: "session", id: decodeURIComponent(id), ...seq };
+    if (head === "s") return { kind: "session", id: first, ...seq };
+    if (id && (mode === "one-shot" || mode === "continuable")) {
+      return { kind: "agent", parent: first, id, mode, ...seq };
+    }
   }
   return { kind: "new", cwd: head === "new" && rest ? decodeURIComponent(rest) : null };
 }
 
 const placeChanged = new Emitter();
-let place = readPlace();
+let place = placeOf(location.hash);
 
 function arrive(): void {
-  place = readPlace();
+  place = placeOf(location.hash);
   placeChanged.emit();
 }
 addEventListener("hashchange", arrive);
@@ -163,14 +188,13 @@ export function usePlace(): Place {
   return useSyncExternalStore(placeChanged.subscribe, () => place);
 }
 
-export function go(to: Place): void {
-  const id = to.kind === "session" ? to.id : (to.cwd ?? "");
-  const head = to.kind === "session" ? "s" : "new";
-  const at = to.kind === "session" && to.at !== undefined ? `?at=${to.at}` : "";
-  const hash = id ? `#/${head}/${encodeURIComponent(id)}${at}` : `#/${head}`;
+/** Goes there; `instead` leaves the place before out of the way back. */
+export function go(to: Place, instead = false): void {
+  const hash = hashOf(to);
   if (hash === location.hash) return;
   // Unlike setting the hash this takes effect at once, not with a later event.
-  history.pushState(null, "", hash);
+  if (instead) history.replaceState(null, "", hash);
+  else history.pushState(null, "", hash);
   arrive();
 }
 

@@ -124,7 +124,7 @@ export class TranscriptFold {
       this.#put({
         kind: "context",
         key,
-        title: contextTitle(text(source.form)),
+        title: contextTitle(text(source.kind), text(source.form)),
         summary: text(source.summary) ?? shortName(plugin),
         text: content,
       });
@@ -372,7 +372,9 @@ function finalBlock(block: Fields): Block | undefined {
   return undefined;
 }
 
-function contextTitle(form: string | undefined): string {
+function contextTitle(kind: string | undefined, form: string | undefined): string {
+  if (kind === "subagent-settled") return "Subagent";
+  if (kind === "agent-message") return "Message from an agent";
   switch (form) {
     case "instructions":
       return "Instructions";

@@ -2,6 +2,7 @@
 import type { ModelChoice, SessionObject, SessionSummary } from "@orrery/client";
 import { asRemoteError, businessError, type RemoteError } from "@orrery/client";
 import { memo, type ReactNode, useCallback, useEffect, useMemo, useState } from "react";
+import { childrenOfCalls, delegates, identityOf } from "../lib/agents";
 import { followSession } from "../lib/follow";
 import { forkSession } from "../lib/fork";
 import {
@@ -17,14 +18,17 @@ import {
 } from "../lib/hooks";
 import { permissionOf } from "../lib/permission";
 import { titleOf } from "../lib/title";
-import { fields } from "../transcript/content";
+import { fields, text } from "../transcript/content";
 import type { Node, ToolNode } from "../transcript/model";
+import { AgentCard } from "./agent-card";
+import { Agents } from "./agents";
 import { Composer } from "./composer";
 import { ErrorLine, Spinner } from "./controls";
 import { DemoBanner } from "./demo-banner";
 import { Header } from "./header";
 import { Icon } from "./icons";
 import { Interactions } from "./interactions";
+import { Jobs } from "./jobs";
 import { AssistantMessage, ContextRow, Notice, TurnEnd, UserBubble, UserMessage } from "./message";
 import { ModelPicker, nextModel, useModelCatalog } from "./model-picker";
 import { QueueDock } from "./queue-dock";
@@ -38,6 +42,9 @@ interface ConversationProps {
   at: number | undefined;
   onMenu: () => void;
 }
+
+/** One task and done: what stands where a person would type. */
+const ONE_SHOT = "This subagent did one task for its parent. It cannot be spoken to again.";
 
 export function Conversation({ session, at, onMenu }: ConversationProps): ReactNode {
   const client = useClient();
@@ -72,7 +79,10 @@ export function Conversation({ session, at, onMenu }: ConversationProps): ReactN
     return new Set(pending.map(({ request }) => ("toolName" in request ? request.callId : "")));
   }, [interactions]);
   const asks = interactions.some((one) => one.state === "pending");
-  const heading = title ?? (row || view.openState !== "error" ? "New session" : "Session");
+  const { subagent } = session;
+  const label = identityOf(row)?.label ?? text(fields(projections.subagent).label);
+  const named = subagent ? (label ?? title ?? "Subagent") : title;
+  const heading = named ?? (row || view.openState !== "error" ? "New session" : "Session");
   useDocumentTitle(heading, asks);
 
   const fork = useCallback(
@@ -96,9 +106,13 @@ export function Conversation({ session, at, onMenu }: ConversationProps): ReactN
         title={heading}
         cwd={row?.cwd ?? session.header?.cwd}
         onMenu={onMenu}
-        onRename={(next) => void session.rename(next)}
+        above={subagent ? subagent.parentSessionId : null}
+        onRename={subagent ? undefined : (next) => void session.rename(next)}
         onFork={() => void fork()}
-      />
+      >
+        <Jobs sessionId={sessionId} />
+        <Agents sessionId={sessionId} />
+      </Header>
       <Rows
         session={session}
         at={at}
@@ -129,27 +143,50 @@ export function Conversation({ session, at, onMenu }: ConversationProps): ReactN
             )}
             <Interactions interactions={interactions} callOf={callOf} />
             <QueueDock session={session} running={running} shown={transcript.rpcIds} />
-            <Composer
-              key={sessionId}
-              draftId={sessionId}
-              running={running}
-              blocked={blocked}
-              placeholder={running ? "Add to the queue, or steer…" : "Message the agent"}
-              permission={permissionOf(projections, transcript.permission)}
-              picker={
-                <ModelPicker
-                  loaded={models}
-                  choice={choice}
-                  onChoose={(next) => void choose(next)}
-                />
-              }
-              onSend={(text, mode) => session.send(text, mode, running)}
-              onStop={() => void session.stop()}
-            />
+            {subagent?.mode === "one-shot" ? (
+              <OneShot running={running} />
+            ) : (
+              <Composer
+                key={sessionId}
+                draftId={sessionId}
+                running={running}
+                blocked={blocked}
+                placeholder={
+                  running
+                    ? "Add to the queue, or steer…"
+                    : subagent
+                      ? "Message this subagent"
+                      : "Message the agent"
+                }
+                permission={permissionOf(projections, transcript.permission)}
+                picker={
+                  subagent ? null : (
+                    <ModelPicker
+                      loaded={models}
+                      choice={choice}
+                      onChoose={(next) => void choose(next)}
+                    />
+                  )
+                }
+                onSend={(said, mode) => session.send(said, mode, running)}
+                onStop={() => void session.stop()}
+              />
+            )}
           </div>
         </div>
       )}
     </main>
+  );
+}
+
+/** Why nobody can type here, and how to stop it none the less. */
+function OneShot({ running }: { running: boolean }): ReactNode {
+  return (
+    <p className="side-note one-shot" data-testid="one-shot">
+      {running
+        ? "This subagent does one task for its parent, which waits for it. Stop the parent to stop it."
+        : ONE_SHOT}
+    </p>
   );
 }
 
@@ -192,6 +229,7 @@ function Rows({ session, at, cwd, running, pendingCalls, onFork }: RowsProps): R
   const view = useSession(session);
   const transcript = useTranscript(session);
   const { nodes, rpcIds } = transcript;
+  const made = useMadeChildren(session.sessionId, nodes);
   const follow = useFollowing(nodes[0]?.key);
   const echoes = view.pending.filter(
     (echo) => echo.placement === "transcript" && !rpcIds.has(echo.requestId),
@@ -277,6 +315,7 @@ function Rows({ session, at, cwd, running, pendingCalls, onFork }: RowsProps): R
               waiting={
                 node.kind === "tool" && node.state === "running" && pendingCalls.has(node.callId)
               }
+              child={made.get(node.key)}
               onFork={onFork}
             />
           ))}
@@ -312,20 +351,36 @@ function awaits(nodes: readonly Node[]): boolean {
   return true;
 }
 
+/** The child of each call that delegates. */
+function useMadeChildren(
+  sessionId: string,
+  nodes: readonly Node[],
+): ReadonlyMap<string, SessionSummary> {
+  const { items } = useCatalogue();
+  return useMemo(() => {
+    const children = items.filter(
+      (row) => row.origin === "subagent" && row.parentSessionId === sessionId,
+    );
+    return childrenOfCalls(nodes, children);
+  }, [items, nodes, sessionId]);
+}
+
 interface RowProps {
   node: Node;
+  child: SessionSummary | undefined;
   cwd: string | undefined;
   waiting: boolean;
   onFork: (seq: number) => void;
 }
 
-const Row = memo(function Row({ node, cwd, waiting, onFork }: RowProps): ReactNode {
+const Row = memo(function Row({ node, child, cwd, waiting, onFork }: RowProps): ReactNode {
   switch (node.kind) {
     case "user":
       return <UserMessage node={node} />;
     case "assistant":
       return <AssistantMessage node={node} />;
     case "tool":
+      if (delegates(node.name)) return <AgentCard node={node} child={child} />;
       return <ToolCard node={node} cwd={cwd} waiting={waiting} />;
     case "context":
       return <ContextRow node={node} />;

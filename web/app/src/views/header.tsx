@@ -1,7 +1,9 @@
 /** The line above a conversation: title, folder, actions, how the connection is doing. */
 import { type ReactNode, useState } from "react";
+import { identityOf, placeOfRow } from "../lib/agents";
 import { tilde } from "../lib/format";
-import { useClient, useConnection } from "../lib/hooks";
+import { go, hashOf, useCatalogue, useClient, useConnection, useProjections } from "../lib/hooks";
+import { titleOf } from "../lib/title";
 import { IconButton, Menu } from "./controls";
 import { Icon } from "./icons";
 
@@ -9,11 +11,16 @@ interface HeaderProps {
   title: string;
   cwd?: string | undefined;
   onMenu: () => void;
-  onRename?: (title: string) => void;
+  /** The session that a subagent works for. */
+  above?: string | null;
+  onRename?: ((title: string) => void) | undefined;
   onFork?: () => void;
+  /** More about the session, beside how the connection is doing. */
+  children?: ReactNode;
 }
 
-export function Header({ title, cwd, onMenu, onRename, onFork }: HeaderProps): ReactNode {
+export function Header(props: HeaderProps): ReactNode {
+  const { title, cwd, onMenu, above, onRename, onFork, children } = props;
   const { connection } = useClient();
   const [renaming, setRenaming] = useState(false);
   const rename = (next: string) => {
@@ -23,6 +30,7 @@ export function Header({ title, cwd, onMenu, onRename, onFork }: HeaderProps): R
   return (
     <header className="main-head">
       <IconButton icon="menu" label="Show sessions" onClick={onMenu} className="drawer-button" />
+      {above && <Above sessionId={above} />}
       {renaming ? (
         <input
           className="inline-edit title-edit"
@@ -50,17 +58,49 @@ export function Header({ title, cwd, onMenu, onRename, onFork }: HeaderProps): R
         </span>
       )}
       <span className="head-space" />
+      {children}
       <ConnectionState />
-      {onRename && onFork && (
+      {onFork && (
         <Menu
           label="Session actions"
           items={[
-            { label: "Rename", icon: "pencil", run: () => setRenaming(true) },
+            ...(onRename
+              ? [{ label: "Rename", icon: "pencil" as const, run: () => setRenaming(true) }]
+              : []),
             { label: "Fork", icon: "fork", run: onFork },
           ]}
         />
       )}
     </header>
+  );
+}
+
+/** The way up from a subagent, from the top session on. */
+function Above({ sessionId }: { sessionId: string }): ReactNode {
+  const client = useClient();
+  useCatalogue();
+  const row = client.catalogue.row(sessionId);
+  const values = useProjections(sessionId);
+  const identity = identityOf(row);
+  const place = row ? placeOfRow(row) : ({ kind: "session", id: sessionId } as const);
+  const grandparent = identity && row?.parentSessionId;
+  return (
+    <>
+      {grandparent && <Above sessionId={grandparent} />}
+      <a
+        className="crumb"
+        href={hashOf(place)}
+        data-testid="crumb"
+        onClick={(event) => {
+          if (event.metaKey || event.ctrlKey || event.shiftKey) return;
+          event.preventDefault();
+          go(place);
+        }}
+      >
+        {identity?.label ?? titleOf(values, row) ?? "Session"}
+      </a>
+      <Icon name="chevron" size={12} />
+    </>
   );
 }
 

@@ -35,7 +35,7 @@ export function QueueDock({ session, running, shown }: QueueDockProps): ReactNod
               ? "1 message waits"
               : `${count} messages wait`}
         </span>
-        {parked && (
+        {parked && !session.subagent && (
           <button
             type="button"
             className="button small primary"
@@ -95,7 +95,7 @@ function Row({ row, session, running }: RowProps): ReactNode {
           {row.imageCount > 0 && <em> {row.imageCount} image(s)</em>}
         </span>
       )}
-      {!editing && (
+      {!editing && !session.subagent && (
         <span className="queue-actions">
           {running && row.placement === "queued" && (
             <IconButton

@@ -1,6 +1,7 @@
 /** What a search found in messages and titles, below the rows whose titles match. */
 import type { SearchHit } from "@orrery/client";
 import type { ReactNode } from "react";
+import { placeOfRow } from "../lib/agents";
 import { excerpt } from "../lib/excerpt";
 import { baseName } from "../lib/format";
 import { go, useClient, useProjections } from "../lib/hooks";
@@ -55,8 +56,9 @@ function Hit({ hit, onNavigate }: { hit: SearchHit; onNavigate: () => void }): R
   const title = titleOf(values, row) ?? (isTitle ? hit.snippet : "An older session");
   const { text, ranges } = excerpt(hit.snippet, hit.highlights);
   const open = () => {
-    const at = isTitle ? {} : { at: hit.match.seq };
-    go({ kind: "session", id: hit.sessionId, ...at });
+    const at = isTitle ? undefined : hit.match.seq;
+    if (row) go(placeOfRow(row, at));
+    else go({ kind: "session", id: hit.sessionId, ...(at === undefined ? {} : { at }) });
     onNavigate();
   };
   return (

@@ -4,6 +4,7 @@ import { type ReactNode, useEffect, useRef, useState } from "react";
 import { forkSession } from "../lib/fork";
 import { ago } from "../lib/format";
 import { go, useClient, useInteractions, useProjections } from "../lib/hooks";
+import { putAway } from "../lib/put-away";
 import { titleOf } from "../lib/title";
 import { Menu } from "./controls";
 
@@ -37,6 +38,10 @@ export function SessionRow({ row, now, current, onNavigate }: SessionRowProps): 
     setRenaming(false);
     const tidy = next.trim();
     if (tidy !== "" && tidy !== title) void client.session(row.sessionId).rename(tidy);
+  };
+  const away = async (verb: "archive" | "unarchive" | "delete") => {
+    const done = await putAway(client, verb, row.sessionId, title);
+    if (done && current && verb !== "unarchive") go({ kind: "new", cwd: row.cwd ?? null });
   };
   return (
     <li
@@ -89,6 +94,10 @@ export function SessionRow({ row, now, current, onNavigate }: SessionRowProps): 
               icon: "fork",
               run: () => void forkSession(client, row.sessionId, title),
             },
+            row.archived
+              ? { label: "Show again", icon: "archive", run: () => void away("unarchive") }
+              : { label: "Archive", icon: "archive", run: () => void away("archive") },
+            { label: "Delete", icon: "trash", danger: true, run: () => void away("delete") },
           ]}
         />
       )}

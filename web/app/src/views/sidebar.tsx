@@ -19,6 +19,7 @@ import { Icon, Logo } from "./icons";
 import { SearchResults } from "./search-results";
 import { SessionRow } from "./session-row";
 import { ThemeSwitch } from "./theme-switch";
+import { TrashDialog } from "./trash-dialog";
 
 /** How many rows of a folder are shown at first, besides those that are busy or looked at. */
 const SHOWN = 8;
@@ -44,7 +45,10 @@ export function Sidebar({ onAddFolder, onNavigate }: SidebarProps): ReactNode {
   const now = useNow(30_000);
   const [filter, setFilter] = useState("");
   const search = useSearch(filter);
-  const current = place.kind === "session" ? place.id : null;
+  const [trash, setTrash] = useState(false);
+  const current =
+    place.kind === "session" ? place.id : place.kind === "agent" ? place.parent : null;
+  const archived = catalogue.items.filter((row) => row.archived && row.origin !== "subagent");
   const groups = useMemo(
     () => groupRows(catalogue.items, workspaces.value ?? [], current),
     [catalogue.items, workspaces.value, current],
@@ -124,11 +128,31 @@ export function Sidebar({ onAddFolder, onNavigate }: SidebarProps): ReactNode {
             Load older sessions
           </button>
         )}
+        {archived.length > 0 && wanted === "" && (
+          <details className="archived" data-testid="archived">
+            <summary>
+              <Icon name="archive" size={13} /> {archived.length} archived
+            </summary>
+            <ul>
+              {archived.map((row) => (
+                <SessionRow
+                  key={row.sessionId}
+                  row={row}
+                  now={now}
+                  current={row.sessionId === current}
+                  onNavigate={onNavigate}
+                />
+              ))}
+            </ul>
+          </details>
+        )}
         {catalogue.diagnostics.length > 0 && <Diagnostics />}
       </div>
       <footer className="sidebar-foot">
         <ThemeSwitch />
+        <IconButton icon="trash" label="Trash" testId="open-trash" onClick={() => setTrash(true)} />
       </footer>
+      {trash && <TrashDialog onClose={() => setTrash(false)} />}
     </nav>
   );
 }
