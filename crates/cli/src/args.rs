@@ -237,7 +237,10 @@ pub(crate) struct List {
     /// At most so many, 1 to 500.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=500))]
     pub(crate) limit: Option<u32>,
-    /// Print the response object of `session/list`.
+    /// Subagents too.
+    #[arg(long)]
+    pub(crate) subagents: bool,
+    /// Print the response object of `session/list`, subagents included.
     #[arg(long)]
     pub(crate) json: bool,
 }

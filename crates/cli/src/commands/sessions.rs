@@ -52,7 +52,8 @@ async fn list(controller: &Controller, asked: &List) -> Result<(), Failure> {
     if asked.json {
         return output::json(&response);
     }
-    let rows: Vec<Vec<String>> = response.items.iter().map(row).collect();
+    let shown = |session: &&SessionSummary| asked.subagents || session.origin.is_none();
+    let rows: Vec<Vec<String>> = response.items.iter().filter(shown).map(row).collect();
     output::data(&output::table(&rows))?;
     for diagnostic in &response.diagnostics {
         output::say(&format!("! {}: {}", diagnostic.path, diagnostic.message));

@@ -105,3 +105,17 @@ fn doctor_counts_what_lists_of_subagents_cost_with_a_host_and_without_one() {
     assert_eq!(answered.iter().sum::<u64>(), 2, "{second}");
     server.end();
 }
+
+#[test]
+fn subagents_are_listed_among_sessions_only_when_asked_for() {
+    let place = Place::new();
+    std::fs::create_dir(place.project().join("part")).unwrap();
+    let task = "summarise this repository with subagents";
+    place.run(&["run", task]).exits(0);
+    let lines = |arguments: &[&str]| {
+        let done = place.run(arguments).exits(0);
+        done.out.lines().count()
+    };
+    assert_eq!(lines(&["sessions", "list"]), 1);
+    assert_eq!(lines(&["sessions", "list", "--subagents"]), 2);
+}

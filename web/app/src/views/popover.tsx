@@ -18,7 +18,7 @@ export function Popover({ icon, label, note, busy, testId, children }: PopoverPr
   const close = useCallback(() => setOpen(false), []);
   const box = useDismiss(open, close);
   return (
-    <div className={`popover ${open ? "open" : ""}`} ref={box}>
+    <div className={`unfolding ${open ? "open" : ""}`} ref={box}>
       <button
         type="button"
         className={`chip ${busy ? "busy" : "quiet"}`}
