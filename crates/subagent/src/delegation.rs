@@ -24,7 +24,7 @@ use orrery_agent::units::PermissionsUnit;
 use orrery_agent::{LiveState, SessionHandle};
 use orrery_projection::Unit as _;
 use orrery_session::payload::{
-    ApprovalPolicy, ApprovalPolicyRecord, SandboxMode, SandboxModeRecord,
+    ApprovalPolicy, ApprovalPolicyRecord, ModelSelection, SandboxMode, SandboxModeRecord,
 };
 use orrery_session::{
     Clock, EventDraft, EventType, IdSource, JsonError, Origin, SessionHeader, SessionId,
@@ -32,6 +32,7 @@ use orrery_session::{
 use tokio_util::task::TaskTracker;
 
 use crate::descriptor::{Descriptor, Mode, Setup};
+use crate::process::ProcessRun;
 use ports::{NewChild, Sessions};
 use table::{Slot, Table};
 
@@ -125,6 +126,14 @@ impl Status {
     }
 }
 
+/// A child that was set up.
+struct Established {
+    child: SessionHandle,
+    slot: Slot,
+    /// The program that it is.
+    program: Option<Arc<ProcessRun>>,
+}
+
 /// How a child is started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -195,10 +204,11 @@ impl Delegation {
         parent: &SessionHandle,
         task: &Task,
         kind: Kind,
-    ) -> Result<(SessionHandle, Slot), DelegationError> {
+    ) -> Result<Established, DelegationError> {
         let parts = &self.parts;
         let provider = parts.providers.get(&task.provider)?.clone();
         let header = parent.live().header();
+        let program = self.program(&provider, header, task, kind)?;
         let depth = header.delegation_depth.saturating_add(1);
         let max = parts.limits.max_depth;
         if depth > max {
@@ -219,6 +229,13 @@ impl Delegation {
         }
         if let Some(name) = &task.setup.agent_model {
             model.model.clone_from(name);
+        }
+        if let Some(agent) = &provider.process {
+            model = ModelSelection {
+                provider: agent.name.clone(),
+                model: agent.protocol.as_str().to_owned(),
+                reasoning_effort: None,
+            };
         }
         let continuable = kind == Kind::Continuable;
         let most = parts.limits.max_active;
@@ -245,11 +262,44 @@ impl Delegation {
             on_enter,
             model,
             setup: task.setup.clone(),
+            program: program.clone().map(|program| program as _),
         };
-        let handle = parts.sessions.create(child).await?;
-        let live = handle.clone();
+        let child = parts.sessions.create(child).await?;
+        let live = child.clone();
         self.table.update(&id, |active| active.handle = Some(live));
-        Ok((handle, slot))
+        Ok(Established {
+            child,
+            slot,
+            program,
+        })
+    }
+
+    /// The run of a provider that is a program; nothing is started yet.
+    fn program(
+        &self,
+        provider: &Provider,
+        parent: &SessionHeader,
+        task: &Task,
+        kind: Kind,
+    ) -> Result<Option<Arc<ProcessRun>>, DelegationError> {
+        let Some(agent) = &provider.process else {
+            return Ok(None);
+        };
+        let lacks = |capability| DelegationError::UnsupportedCapability {
+            provider: provider.name.clone(),
+            capability,
+        };
+        if kind == Kind::Continuable {
+            return Err(lacks("be spoken to again"));
+        }
+        if task.setup != Setup::default() {
+            return Err(lacks("take a model, a persona or a choice of tools"));
+        }
+        let folder = agent.folder(parent.cwd.as_deref());
+        let folder = folder.map_err(|why| DelegationError::Setup { why })?;
+        let tasks = self.parts.tasks.clone();
+        let run = ProcessRun::new(Arc::clone(agent), folder, task.prompt.clone(), tasks);
+        Ok(Some(run))
     }
 }
 

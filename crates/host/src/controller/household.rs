@@ -84,7 +84,13 @@ pub(super) fn delegation(
         tasks: tasks.clone(),
     });
     if limits.max_depth > 0 {
-        for provider in delegation.providers().list() {
+        let (programs, ours): (Vec<_>, Vec<_>) = delegation
+            .providers()
+            .list()
+            .iter()
+            .cloned()
+            .partition(|provider| provider.process.is_some());
+        for provider in ours {
             let (name, background) = match provider.context {
                 Context::Fresh => ("subagent".to_owned(), Background::Continuable),
                 Context::Inherited if continuable_forks => (
@@ -93,7 +99,11 @@ pub(super) fn delegation(
                 ),
                 Context::Inherited => (format!("subagent_{}", provider.name), Background::OneShot),
             };
-            let tool = Delegate::new(name, provider.clone(), background, delegation.clone());
+            let fresh = provider.context == Context::Fresh;
+            let mut tool = Delegate::new(name, provider, background, delegation.clone());
+            if fresh {
+                tool = tool.with_programs(programs.clone());
+            }
             tools.push(Arc::new(tool));
         }
         tools.extend(control_tools(&delegation, lister));
@@ -153,12 +163,18 @@ impl Sessions for Household {
             on_enter,
             model,
             setup,
+            program,
         } = child;
-        let composition = Composition {
+        let mut composition = Composition {
             default_model: model,
             on_enter,
             ..controller.composed(&setup)?
         };
+        if let Some(program) = program {
+            composition.tools = Arc::default();
+            composition.preset.system.clear();
+            composition.program = Some(program);
+        }
         let id = header.id.clone();
         let cut = SessionLogOffset::of_len(seed.len());
         let now = controller.inner.clock.now();
@@ -257,6 +273,7 @@ impl Controller {
             preset: preset_of(&inner.preset, setup),
             default_model,
             on_enter: None,
+            program: None,
         })
     }
 }

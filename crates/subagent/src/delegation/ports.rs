@@ -3,8 +3,11 @@
 //! Implemented by the host over its store and its actors. The port takes whole decisions (header,
 //! seed, first events, set-up) and takes none itself.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use orrery_agent::SessionHandle;
+use orrery_llm::Adapter;
 use orrery_session::payload::ModelSelection;
 use orrery_session::{EventDraft, SessionHeader, SessionId, SharedEvent};
 
@@ -26,6 +29,9 @@ pub struct NewChild {
     pub model: ModelSelection,
     /// Who it is told to be, and with which tools.
     pub setup: Setup,
+    /// What answers in place of any model: a program. It then has no tools, no system prompt, and
+    /// is told nothing but its prompt.
+    pub program: Option<Arc<dyn Adapter>>,
 }
 
 /// The sessions of this process.
