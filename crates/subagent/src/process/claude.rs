@@ -4,7 +4,6 @@
 //! at the end. Only a result that says success, and says something, is one.
 
 use serde::Deserialize;
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use orrery_session::Usage;
@@ -54,7 +53,7 @@ enum Line {
 struct Message {
     #[serde(default)]
     id: Option<String>,
-    content: Vec<Box<RawValue>>,
+    content: Vec<Block>,
     #[serde(default)]
     stop_reason: Option<String>,
 }
@@ -161,8 +160,6 @@ fn broken(why: String) -> Failure {
 
 async fn say(report: &mut Report, message: Message) -> Result<(), Failure> {
     for block in message.content {
-        let block: Block = serde_json::from_str(block.get())
-            .map_err(|error| broken(format!("a block of a message: {error}")))?;
         match block {
             Block::Text { text } => report.text(message.id.as_deref(), &text).await?,
             Block::Thinking { thinking } => report.thought(&thinking).await?,
