@@ -15,6 +15,7 @@ mod gateway;
 mod kills;
 mod logs;
 mod models;
+mod process_children;
 mod processes;
 mod samples;
 mod search;
