@@ -113,7 +113,7 @@ pub(crate) async fn run(
             }
         }
     };
-    group.is_over();
+    group.release();
     let (output, truncated) = kept.into_text();
     Ok(Finished {
         output,

@@ -66,7 +66,9 @@ async fn said(host: &TestHost, parent: &str, text: &str) {
     let begin = Instant::now();
     loop {
         if !children(host, parent).await.is_empty()
-            && json!(history(host, parent).await).to_string().contains(text)
+            && json!(history(host, parent).await)
+                .to_string()
+                .contains(text)
         {
             return;
         }

@@ -2,8 +2,6 @@
 //!
 //! A line that is too long or no JSON ends the run; nothing here panics on what a program writes.
 
-use std::time::Duration;
-
 use serde::Serialize;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::sync::mpsc;
@@ -21,7 +19,7 @@ pub(super) struct Lines {
     reader: BufReader<Box<dyn AsyncRead + Send + Unpin>>,
     line: Vec<u8>,
     writer: Option<mpsc::Sender<Vec<u8>>>,
-    writing: Option<JoinHandle<()>>,
+    writing: JoinHandle<()>,
     /// What is said before the input is closed, when the run is stopped from here.
     farewell: Option<Vec<u8>>,
 }
@@ -43,7 +41,7 @@ impl Lines {
             reader: BufReader::with_capacity(64 * 1024, Box::new(output)),
             line: Vec::new(),
             writer: Some(writer),
-            writing: Some(writing),
+            writing,
             farewell: None,
         }
     }
@@ -95,9 +93,9 @@ impl Lines {
         }
     }
 
-    /// Closes the input, after the farewell where one is wanted; waits at most `patience` for what
-    /// was queued.
-    pub(super) async fn close(&mut self, farewell: bool, patience: Duration) {
+    /// Closes the input behind what was queued, and behind the farewell where one is wanted. A
+    /// program that does not read does not see it.
+    pub(super) fn close(&mut self, farewell: bool) {
         let last = self.farewell.take().filter(|_| farewell);
         if let (Some(line), Some(writer)) = (last, &self.writer)
             && writer.try_send(line).is_err()
@@ -105,11 +103,6 @@ impl Lines {
             tracing::debug!("a program does not read: it is not told that it is stopped");
         }
         self.writer = None;
-        if let Some(mut writing) = self.writing.take()
-            && tokio::time::timeout(patience, &mut writing).await.is_err()
-        {
-            writing.abort();
-        }
     }
 
     /// Reads to the end and keeps nothing, so that a program which still writes can end.
@@ -128,9 +121,7 @@ impl Lines {
 
 impl Drop for Lines {
     fn drop(&mut self) {
-        if let Some(writing) = &self.writing {
-            writing.abort();
-        }
+        self.writing.abort();
     }
 }
 

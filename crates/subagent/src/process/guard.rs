@@ -12,9 +12,9 @@ use tokio::process::{Child, ChildStdin, Command};
 const SCRIPT: &str = r#"
 read -r group || exit 0
 cat >/dev/null
-kill -TERM -- "-$group" 2>/dev/null
+kill -s TERM -- "-$group" 2>/dev/null
 sleep 1
-kill -KILL -- "-$group" 2>/dev/null
+kill -s KILL -- "-$group" 2>/dev/null
 "#;
 
 /// Watches over one group as long as it is held.
@@ -58,5 +58,50 @@ impl Guard {
         if let Err(error) = self.shell.kill().await {
             tracing::debug!(%error, "a guard had ended before");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use orrery_tools::process::group::{Mark, ProcessGroup, leader};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_group_ends_when_the_host_does_even_one_that_ignores_the_polite_signal() {
+        for line in ["sleep 600", "trap '' TERM; while :; do sleep 600; done"] {
+            let mut guard = Guard::new().unwrap();
+            let mark = Mark::fresh();
+            let mut command = leader("sh");
+            command.args(["-c", line]).stdin(Stdio::null());
+            mark.put_on(&mut command);
+            let mut child = command.spawn().unwrap();
+            let mut group = ProcessGroup::of(&child, &mark);
+            guard.watch(group.id().unwrap()).await.unwrap();
+            assert!(group.alive(), "{line}");
+            // What the system does with the pipes of a Host that is gone.
+            guard.pipe = None;
+            let status = child.wait().await.unwrap();
+            assert!(!status.success(), "{line}: {status}");
+            guard.shell.wait().await.unwrap();
+            assert!(!group.alive(), "{line}");
+            group.release();
+        }
+    }
+
+    #[tokio::test]
+    async fn a_guard_that_is_dismissed_ends_nobody() {
+        let mut guard = Guard::new().unwrap();
+        let mark = Mark::fresh();
+        let mut command = leader("sleep");
+        command.arg("600").kill_on_drop(true);
+        mark.put_on(&mut command);
+        let mut child = command.spawn().unwrap();
+        let group = ProcessGroup::of(&child, &mark);
+        guard.watch(group.id().unwrap()).await.unwrap();
+        guard.dismiss().await;
+        assert!(group.alive());
+        drop(group);
+        assert!(!child.wait().await.unwrap().success());
     }
 }

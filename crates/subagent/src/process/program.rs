@@ -6,7 +6,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::{ExitStatus, Stdio};
+use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use orrery_tools::environment;
@@ -92,12 +92,11 @@ impl Program {
         })
     }
 
-    /// Ends the program and everything it started; says how it ended. `farewell`: whether it is
-    /// told that it is stopped.
-    pub(super) async fn stop(mut self, agent: &ProcessAgent, farewell: bool) -> String {
+    /// Ends the program and everything it started. `farewell`: whether it is told that it is
+    /// stopped.
+    pub(super) async fn stop(mut self, agent: &ProcessAgent, farewell: bool) -> Stopped {
         let patience = agent.patience;
-        let until = tokio::time::Instant::now() + patience.eof;
-        self.lines.close(farewell, patience.eof).await;
+        self.lines.close(farewell);
         let by_itself = {
             let (lines, child) = (&mut self.lines, &mut self.child);
             // Read on, or a program that cannot write would not get to end.
@@ -108,42 +107,42 @@ impl Program {
             tokio::select! {
                 biased;
                 status = child.wait() => status.ok(),
-                () = tokio::time::sleep_until(until) => None,
+                () = tokio::time::sleep(patience.eof) => None,
                 () = quiet => None,
             }
         };
-        let mut how = by_itself.map_or_else(String::new, described);
+        let mut killed = false;
         if by_itself.is_none() || self.group.alive() {
-            let killed = {
-                let (lines, child) = (&mut self.lines, &mut self.child);
-                let stop = self.group.stop(child, patience.terminate);
-                tokio::pin!(stop);
-                tokio::select! {
-                    biased;
-                    killed = &mut stop => killed,
-                    () = lines.drain() => stop.await,
-                }
+            let (lines, child) = (&mut self.lines, &mut self.child);
+            let stop = self.group.stop(child, patience.terminate);
+            tokio::pin!(stop);
+            killed = tokio::select! {
+                biased;
+                killed = &mut stop => killed,
+                () = lines.drain() => stop.await,
             };
-            if by_itself.is_none() {
-                how = if killed { "killed" } else { "asked to end" }.to_owned();
-            }
         }
-        self.group.is_over();
+        self.group.release();
         if let Some(guard) = self.guard.take() {
             guard.dismiss().await;
         }
-        self.reading_errors.abort();
+        let how = match by_itself {
+            Some(status) => status.to_string(),
+            None if killed => "killed".to_owned(),
+            None => "asked to end".to_owned(),
+        };
         let errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
-        if !errors.is_empty() {
-            let last = scrubbed(agent, &String::from_utf8_lossy(&errors));
-            tracing::debug!(
-                agent = agent.name,
-                last,
-                "what the program wrote to its errors"
-            );
-        }
-        how
+        let errors = scrubbed(agent, &String::from_utf8_lossy(&errors));
+        Stopped { how, errors }
     }
+}
+
+/// How a program ended.
+pub(super) struct Stopped {
+    /// With which status, or by whom.
+    pub(super) how: String,
+    /// The end of what it wrote to its standard error: for the Host's own diagnostics only.
+    pub(super) errors: String,
 }
 
 impl Drop for Program {
@@ -160,10 +159,6 @@ pub(super) fn scrubbed(agent: &ProcessAgent, text: &str) -> String {
         .values()
         .filter(|value| value.expose().len() >= SECRET_MIN);
     values.fold(text.to_owned(), |text, value| value.scrub(&text))
-}
-
-fn described(status: ExitStatus) -> String {
-    status.to_string()
 }
 
 /// Reads all of it, and keeps the end.

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::failure::{ABORTED, Ending, Failure, finish};
-use super::program::{Program, scrubbed};
+use super::program::{Program, Stopped, scrubbed};
 use super::report::Report;
 use super::{ProcessAgent, Protocol, acp, claude, codex};
 
@@ -220,7 +220,12 @@ impl Work {
         };
         match ended {
             None => {
-                program.stop(agent, true).await;
+                let stopped = program.stop(agent, true).await;
+                tracing::debug!(
+                    agent = agent.name,
+                    how = stopped.how,
+                    "a program was stopped"
+                );
                 let failure = LlmFailure::new(ABORTED, "stopped");
                 let reason = FinishReason::Aborted { failure };
                 report
@@ -231,12 +236,18 @@ impl Work {
                     .await;
             }
             Some(Err(Failure::Ended { .. })) => {
-                let how = program.stop(agent, false).await;
+                let Stopped { how, errors } = program.stop(agent, false).await;
+                tracing::warn!(agent = agent.name, how, errors, "a program ended too early");
                 self.close(&mut report, Err(Failure::Ended { how })).await;
             }
             Some(ended) => {
+                let failure = ended.as_ref().err().map(ToString::to_string);
                 self.close(&mut report, ended).await;
-                program.stop(agent, false).await;
+                let Stopped { how, errors } = program.stop(agent, false).await;
+                if let Some(why) = failure {
+                    let why = scrubbed(agent, &why);
+                    tracing::warn!(agent = agent.name, why, how, errors, "a program failed");
+                }
             }
         }
     }

@@ -85,8 +85,8 @@ impl ProcessGroup {
         self.id.map(Pid::as_raw_nonzero).map(Into::into)
     }
 
-    /// Says that nothing is left to kill.
-    pub fn is_over(&mut self) {
+    /// Says that it was seen to its end: nothing is left to kill.
+    pub fn release(&mut self) {
         self.over = true;
     }
 
