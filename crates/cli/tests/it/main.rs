@@ -7,5 +7,6 @@
 mod agents;
 mod doctor;
 mod fixture;
+mod programs;
 mod run;
 mod serve;
