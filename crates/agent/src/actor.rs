@@ -101,6 +101,9 @@ pub struct ActorDeps {
     pub stay_live: StayLive,
     /// Logged in the first step that opens, behind its prompt.
     pub on_enter: Option<EventDraft>,
+    /// Whether turns begin with what the workspace says of itself (AGENTS.md, surroundings). A
+    /// program finds that out for itself.
+    pub workspace_context: bool,
 }
 
 impl std::fmt::Debug for ActorDeps {

@@ -8,6 +8,7 @@
 //! Start reading at [`Config`].
 
 mod error;
+mod programs;
 mod reference;
 mod sections;
 #[cfg(test)]
@@ -21,9 +22,12 @@ use std::{fs, io};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use orrery_subagent::process::ProcessAgent;
+
 use crate::home::Home;
 
 pub use error::ConfigError;
+pub use programs::{ProcessKind, ProcessSettings};
 pub use reference::reference;
 pub use sections::{
     Approval, Compression, Durability, LogSettings, PermissionSettings, Provider, ProviderKind,
@@ -58,6 +62,8 @@ pub struct Config {
     pub log: LogSettings,
     #[serde(skip)]
     first_model: Option<ModelRef>,
+    #[serde(skip)]
+    programs: Vec<ProcessAgent>,
 }
 
 impl Config {
@@ -89,6 +95,7 @@ impl Config {
         let mut config: Self =
             serde_path_to_error::deserialize(document).map_err(|e| source.value(&e))?;
         config.check_names(&source)?;
+        config.programs = config.read_programs(path, &source)?;
         config.first_model = source
             .keys_in_order(&["providers"])
             .iter()
@@ -115,6 +122,28 @@ impl Config {
     pub fn sessions_root(&self, home: &Home) -> PathBuf {
         let root = self.session.root.clone();
         root.unwrap_or_else(|| home.sessions())
+    }
+
+    /// The programs that agents may delegate to.
+    pub fn programs(&self) -> &[ProcessAgent] {
+        &self.programs
+    }
+
+    fn read_programs(
+        &self,
+        path: &Path,
+        source: &error::Source<'_>,
+    ) -> Result<Vec<ProcessAgent>, ConfigError> {
+        let mut programs = Vec::new();
+        for (name, settings) in &self.subagents.process {
+            let agent = settings.agent(name, path.parent()).map_err(|wrong| {
+                let mut key = vec!["subagents", "process", name];
+                key.extend(Some(wrong.key).filter(|key| !key.is_empty()));
+                source.at(&key, wrong.expected)
+            })?;
+            programs.extend(settings.enabled.then_some(agent));
+        }
+        Ok(programs)
     }
 
     fn check_names(&self, source: &error::Source<'_>) -> Result<(), ConfigError> {

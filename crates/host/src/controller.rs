@@ -34,7 +34,7 @@ use orrery_agent::live::OnDisk;
 use orrery_agent::units::AgentPresetUnit;
 use orrery_agent::{ActorDeps, CheckpointPolicy, Preset, RetryPolicy, SessionHandle, Tool};
 use orrery_api::error::{ApiError, ErrorCode};
-use orrery_llm::Adapters;
+use orrery_llm::{Adapter, Adapters};
 use orrery_projection::checkpoint::CheckpointStore;
 use orrery_projection::{Cells, Registration, Registry};
 use orrery_query::page::tail_page;
@@ -176,6 +176,8 @@ struct Composition {
     default_model: ModelSelection,
     /// Logged in the first step that opens.
     on_enter: Option<EventDraft>,
+    /// What answers in place of the configured models.
+    program: Option<Arc<dyn Adapter>>,
 }
 
 /// A session as an operation that only looks finds it.
@@ -520,6 +522,7 @@ impl Controller {
             preset: self.inner.preset.clone(),
             default_model: self.default_model(),
             on_enter: None,
+            program: None,
         }
     }
 
@@ -533,9 +536,21 @@ impl Controller {
         let (delegation, jobs) = (self.inner.delegation.clone(), self.inner.jobs.clone());
         let live = Arc::clone(&self.inner.live);
         let id = log.header().id.clone();
+        let workspace_context = composition.program.is_none();
+        let adapters = match composition.program {
+            None => Arc::clone(&self.inner.adapters),
+            Some(program) => {
+                let mut alone = Adapters::new();
+                alone.register(program).map_err(|error| {
+                    tracing::error!(session = %id, %error, "a program cannot answer");
+                    ApiError::internal()
+                })?;
+                Arc::new(alone)
+            }
+        };
         let deps = ActorDeps {
             registry: Arc::clone(&self.inner.registry),
-            adapters: Arc::clone(&self.inner.adapters),
+            adapters,
             tools: composition.tools,
             preset: composition.preset,
             default_model: composition.default_model,
@@ -558,6 +573,7 @@ impl Controller {
             on_change: Arc::new(move |_| live.changed()),
             stay_live: Arc::new(move |id| delegation.is_held(id) || jobs.any_runs(id)),
             on_enter: composition.on_enter,
+            workspace_context,
         };
         let writer = Arc::new(StoredLogWriter::new(writer, &self.inner.tasks));
         actor::start(deps, log, unsaved, writer).map_err(|error| {

@@ -13,7 +13,7 @@ use orrery_session::payload::{ApprovalPolicy, ModelSelection};
 use orrery_session::{Clock, IdSource, LlmFailure, RandomIds, SystemClock};
 use orrery_storage::disk::RealDisk;
 use orrery_storage::{StorageError, Store, StoreOptions};
-use orrery_subagent::delegation::{Limits, Providers};
+use orrery_subagent::delegation::{DelegationError, Limits, Providers};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -47,6 +47,9 @@ pub enum HostError {
         /// What is wrong.
         failure: LlmFailure,
     },
+    /// Two subagent providers have one name: a fault of the build, names are checked before.
+    #[error(transparent)]
+    Delegation(#[from] DelegationError),
     /// Two projections claim one key: a fault of the build.
     #[error(transparent)]
     Projection(#[from] orrery_projection::RegisterError),
@@ -121,7 +124,7 @@ impl Host {
             clock: Arc::clone(&clock),
             ids: Arc::clone(&ids),
             delegation: DelegationSettings {
-                providers: Providers::in_process(),
+                providers: Providers::in_process().with_processes(config.programs().to_vec())?,
                 limits: Limits {
                     max_depth: config.subagents.max_depth,
                     max_active: config.subagents.max_active,

@@ -12,13 +12,13 @@ impl Secret {
         Self(text)
     }
 
-    /// The secret itself: for a request's header and for nothing else.
+    /// The secret itself: for the one place it is meant for, and for nothing else.
     pub fn expose(&self) -> &str {
         &self.0
     }
 
     /// The text without the secret, for words of others that may repeat it.
-    pub(crate) fn scrub(&self, text: &str) -> String {
+    pub fn scrub(&self, text: &str) -> String {
         if self.0.is_empty() {
             text.to_owned()
         } else {
@@ -79,7 +79,7 @@ impl ApiKey {
     }
 
     /// The text without the key.
-    pub(crate) fn scrub(&self, text: &str) -> String {
+    pub fn scrub(&self, text: &str) -> String {
         match self {
             Self::Present(key) => key.scrub(text),
             Self::NotNeeded | Self::Missing { .. } => text.to_owned(),

@@ -25,7 +25,7 @@ use orrery_agent::units::PermissionsUnit;
 use orrery_agent::{LiveState, SessionHandle};
 use orrery_projection::Unit as _;
 use orrery_session::payload::{
-    ApprovalPolicy, ApprovalPolicyRecord, SandboxMode, SandboxModeRecord,
+    ApprovalPolicy, ApprovalPolicyRecord, ModelSelection, SandboxMode, SandboxModeRecord,
 };
 use orrery_session::{
     Clock, EventDraft, EventType, IdSource, JsonError, Origin, SessionHeader, SessionId,
@@ -33,6 +33,7 @@ use orrery_session::{
 use tokio_util::task::TaskTracker;
 
 use crate::descriptor::{Descriptor, Mode, Setup};
+use crate::process::ProcessRun;
 use ports::{NewChild, Sessions};
 use table::{Slot, Table};
 
@@ -129,6 +130,14 @@ impl Status {
     }
 }
 
+/// A child that was set up.
+struct Established {
+    child: SessionHandle,
+    slot: Slot,
+    /// The program that it is.
+    program: Option<Arc<ProcessRun>>,
+}
+
 /// How a child is started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -199,7 +208,7 @@ impl Delegation {
         parent: &SessionHandle,
         task: &Task,
         kind: Kind,
-    ) -> Result<(SessionHandle, Slot), DelegationError> {
+    ) -> Result<Established, DelegationError> {
         let parts = &self.parts;
         let provider = parts.providers.get(&task.provider)?.clone();
         if task.answer.is_some() && kind == Kind::Continuable {
@@ -209,6 +218,7 @@ impl Delegation {
             });
         }
         let header = parent.live().header();
+        let program = self.program(&provider, header, task, kind)?;
         let depth = header.delegation_depth.saturating_add(1);
         let max = parts.limits.max_depth;
         if depth > max {
@@ -229,6 +239,13 @@ impl Delegation {
         }
         if let Some(name) = &task.setup.agent_model {
             model.model.clone_from(name);
+        }
+        if let Some(agent) = &provider.process {
+            model = ModelSelection {
+                provider: agent.name.clone(),
+                model: agent.protocol.as_str().to_owned(),
+                reasoning_effort: None,
+            };
         }
         let continuable = kind == Kind::Continuable;
         let most = parts.limits.max_active;
@@ -257,11 +274,47 @@ impl Delegation {
             setup: task.setup.clone(),
             tools: task.answer.iter().map(AnswerShape::tool).collect(),
             instructions: task.answer.as_ref().map(|_| AnswerShape::section()),
+            program: program.clone().map(|program| program as _),
         };
-        let handle = parts.sessions.create(child).await?;
-        let live = handle.clone();
+        let child = parts.sessions.create(child).await?;
+        let live = child.clone();
         self.table.update(&id, |active| active.handle = Some(live));
-        Ok((handle, slot))
+        Ok(Established {
+            child,
+            slot,
+            program,
+        })
+    }
+
+    /// The run of a provider that is a program; nothing is started yet.
+    fn program(
+        &self,
+        provider: &Provider,
+        parent: &SessionHeader,
+        task: &Task,
+        kind: Kind,
+    ) -> Result<Option<Arc<ProcessRun>>, DelegationError> {
+        let Some(agent) = &provider.process else {
+            return Ok(None);
+        };
+        let lacks = |capability| DelegationError::UnsupportedCapability {
+            provider: provider.name.clone(),
+            capability,
+        };
+        if kind == Kind::Continuable {
+            return Err(lacks("be spoken to again"));
+        }
+        if task.answer.is_some() {
+            return Err(lacks("answer in a shape that the caller gives"));
+        }
+        if task.setup != Setup::default() {
+            return Err(lacks("take a model, a persona or a choice of tools"));
+        }
+        let folder = agent.folder(parent.cwd.as_deref());
+        let folder = folder.map_err(|why| DelegationError::Setup { why })?;
+        let tasks = self.parts.tasks.clone();
+        let run = ProcessRun::new(Arc::clone(agent), folder, task.prompt.clone(), tasks);
+        Ok(Some(run))
     }
 }
 

@@ -12,6 +12,7 @@
 pub mod delegation;
 pub mod descriptor;
 pub mod listing;
+pub mod process;
 pub mod tools;
 pub mod units;
 

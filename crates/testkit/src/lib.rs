@@ -18,6 +18,7 @@ pub mod log_layout;
 pub mod log_writer;
 pub mod model_server;
 mod shadow;
+pub mod stand_in;
 pub mod zstd_frames;
 
 pub use dice::Dice;

@@ -1,4 +1,4 @@
-//! What a command may see of the host's environment: everything but secrets.
+//! What a program that we start may see of the host's environment: everything but secrets.
 //!
 //! Owns the rule by which a variable's name gives a secret away. Values are not looked at.
 
@@ -34,13 +34,13 @@ const SECRET_ENDINGS: [&str; 6] = [
     "CREDENTIALS",
 ];
 
-/// The variables of this process that a command gets.
-pub(crate) fn for_commands() -> impl Iterator<Item = (OsString, OsString)> {
+/// The variables of this process that a program gets: those whose names give no secret away.
+pub fn for_commands() -> impl Iterator<Item = (OsString, OsString)> {
     std::env::vars_os().filter(|(name, _)| !is_secret(&name.to_string_lossy()))
 }
 
 /// Whether a name looks like that of a key, token, secret or password.
-pub(crate) fn is_secret(name: &str) -> bool {
+pub fn is_secret(name: &str) -> bool {
     let name = name.to_uppercase();
     let mut words = name.split(|c: char| !c.is_alphanumeric());
     // `PWD` and `OLDPWD` are folders, `MYSQL_PWD` is not.

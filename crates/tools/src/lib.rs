@@ -9,7 +9,7 @@
 
 mod bash;
 mod edit;
-mod environment;
+pub mod environment;
 mod glob;
 mod grep;
 mod job_list;
@@ -17,7 +17,7 @@ mod job_output;
 mod job_stop;
 mod list;
 mod paths;
-mod process;
+pub mod process;
 mod read;
 mod replace;
 mod walk;

@@ -16,7 +16,15 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("tools", &["session", "projection", "llm", "agent"]),
     (
         "subagent",
-        &["session", "projection", "storage", "query", "llm", "agent"],
+        &[
+            "session",
+            "projection",
+            "storage",
+            "query",
+            "llm",
+            "agent",
+            "tools",
+        ],
     ),
     ("api", &["session"]),
     ("client", &["session", "api"]),

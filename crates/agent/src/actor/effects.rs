@@ -29,6 +29,7 @@ pub(super) struct Effects {
     writer: Arc<dyn LogWriter>,
     session: SessionId,
     cwd: Arc<Path>,
+    workspace_context: bool,
     attempt: CancellationToken,
     running: CancellationToken,
 }
@@ -49,6 +50,7 @@ impl Effects {
             writer,
             session: header.id.clone(),
             cwd: Path::new(header.cwd.as_deref().unwrap_or("/")).into(),
+            workspace_context: deps.workspace_context,
             attempt: CancellationToken::new(),
             running: CancellationToken::new(),
         }
@@ -58,7 +60,11 @@ impl Effects {
         match effect {
             Effect::GatherContext => {
                 let (cwd, now) = (Arc::clone(&self.cwd), self.clock.now());
-                self.answer_blocking(move || Input::Context(gather(&cwd, now)));
+                let wanted = self.workspace_context;
+                self.answer_blocking(move || {
+                    let context = wanted.then(|| gather(&cwd, now));
+                    Input::Context(context.unwrap_or_default())
+                });
             }
             Effect::Prepare { attempt, config } => self.prepare(attempt, config),
             Effect::Stream { attempt, request } => self.stream(attempt, *request),

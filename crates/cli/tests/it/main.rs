@@ -8,5 +8,6 @@ mod agents;
 mod change;
 mod doctor;
 mod fixture;
+mod programs;
 mod run;
 mod serve;

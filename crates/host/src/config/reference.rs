@@ -43,20 +43,38 @@ pub fn reference() -> String {
             Some(values @ Value::Object(_)) => (format!("{name}.NAME"), resolve(&schema, values)),
             _ => (name.clone(), table),
         };
-        page.push_str(&format!("\n## `[{heading}]`\n\n"));
-        let about = text(value, "description").or_else(|| text(table, "description"));
-        page.push_str(&one_line(about.unwrap_or_default()));
-        page.push_str("\n\n");
-        let fields: Vec<_> = object(body, "properties").iter().collect();
-        rows(
-            &schema,
-            &fields,
-            &required(body),
-            value.get("default"),
-            &mut page,
-        );
+        section(&schema, &heading, value, body, &mut page);
     }
     page
+}
+
+/// A table, and behind it the tables within it whose names the user chooses.
+fn section(schema: &Value, heading: &str, value: &Value, body: &Value, page: &mut String) {
+    page.push_str(&format!("\n## `[{heading}]`\n\n"));
+    let about = text(value, "description").or_else(|| text(resolve(schema, value), "description"));
+    page.push_str(&one_line(about.unwrap_or_default()));
+    page.push_str("\n\n");
+    let tables = |field: &Value| {
+        let values = resolve(schema, field).get("additionalProperties")?;
+        let values = resolve(schema, values);
+        (types(values) == ["object"]).then(|| values.clone())
+    };
+    let (inner, fields): (Vec<_>, Vec<_>) = object(body, "properties")
+        .iter()
+        .partition(|(_, field)| tables(field).is_some());
+    let defaults = value.get("default");
+    rows(schema, &fields, &required(body), defaults, page);
+    for (name, field) in inner {
+        if let Some(values) = tables(field) {
+            section(
+                schema,
+                &format!("{heading}.{name}.NAME"),
+                field,
+                &values,
+                page,
+            );
+        }
+    }
 }
 
 fn rows(
@@ -100,6 +118,7 @@ fn kind(schema: &Value, field: &Value) -> String {
         ["boolean", ..] => "`true` or `false`".to_owned(),
         ["string", ..] => "text".to_owned(),
         ["array", ..] => "list of texts".to_owned(),
+        ["object", ..] => "table of texts".to_owned(),
         ["integer", ..] => match (bound("minimum"), bound("maximum")) {
             (Some(min), Some(max)) => format!("whole number, {min} to {max}"),
             _ => "whole number".to_owned(),

@@ -2,6 +2,7 @@
 //!
 //! The doc comments are the reference page: first what a key means, with its unit.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,6 +11,7 @@ use orrery_session::payload::{ApprovalPolicy, SandboxMode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::programs::ProcessSettings;
 use super::values::{self, Authority};
 
 /// One model server.
@@ -259,6 +261,9 @@ pub struct SubagentSettings {
     /// Whether a subagent that begins with its parent's conversation can be spoken to again. Its
     /// log then keeps the copy.
     pub continuable_forks: bool,
+    /// Programs that agents may delegate to, each under a name of your choice:
+    /// `[subagents.process.NAME]`. They work by their own rules, outside of this Host's permissions.
+    pub process: BTreeMap<String, ProcessSettings>,
 }
 
 impl Default for SubagentSettings {
@@ -267,6 +272,7 @@ impl Default for SubagentSettings {
             max_depth: 3,
             max_active: 8,
             continuable_forks: false,
+            process: BTreeMap::new(),
         }
     }
 }

@@ -84,7 +84,13 @@ pub(super) fn delegation(
         tasks: tasks.clone(),
     });
     if limits.max_depth > 0 {
-        for provider in delegation.providers().list() {
+        let (programs, ours): (Vec<_>, Vec<_>) = delegation
+            .providers()
+            .list()
+            .iter()
+            .cloned()
+            .partition(|provider| provider.process.is_some());
+        for provider in ours {
             let (name, background) = match provider.context {
                 Context::Fresh => ("subagent".to_owned(), Background::Continuable),
                 Context::Inherited if continuable_forks => (
@@ -93,7 +99,11 @@ pub(super) fn delegation(
                 ),
                 Context::Inherited => (format!("subagent_{}", provider.name), Background::OneShot),
             };
-            let tool = Delegate::new(name, provider.clone(), background, delegation.clone());
+            let fresh = provider.context == Context::Fresh;
+            let mut tool = Delegate::new(name, provider, background, delegation.clone());
+            if fresh {
+                tool = tool.with_programs(programs.clone());
+            }
             tools.push(Arc::new(tool));
         }
         tools.extend(control_tools(&delegation, lister));
@@ -155,6 +165,7 @@ impl Sessions for Household {
             setup,
             tools,
             instructions,
+            program,
         } = child;
         let mut composition = Composition {
             default_model: model,
@@ -167,6 +178,11 @@ impl Sessions for Household {
         if let Some(said) = instructions {
             composition.preset.system.push_str("\n\n");
             composition.preset.system.push_str(said);
+        }
+        if let Some(program) = program {
+            composition.tools = Arc::default();
+            composition.preset.system.clear();
+            composition.program = Some(program);
         }
         let id = header.id.clone();
         let cut = SessionLogOffset::of_len(seed.len());
@@ -266,6 +282,7 @@ impl Controller {
             preset: preset_of(&inner.preset, setup),
             default_model,
             on_enter: None,
+            program: None,
         })
     }
 }

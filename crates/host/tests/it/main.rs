@@ -16,6 +16,8 @@ mod gateway;
 mod kills;
 mod logs;
 mod models;
+mod process_children;
+mod processes;
 mod put_away;
 mod samples;
 mod search;

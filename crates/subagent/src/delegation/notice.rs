@@ -6,6 +6,7 @@ use orrery_session::{ContentBlock, Json, JsonError, SessionId, Source};
 use serde::Serialize;
 
 use super::RunEnd;
+use crate::process::{ABORTED, REFUSAL};
 
 /// Characters of a notice's one-line summary.
 const SUMMARY_MAX: usize = 120;
@@ -35,6 +36,9 @@ impl StopReason {
             Some(TurnEndReason::Aborted { .. } | TurnEndReason::Interrupted) | None => {
                 Self::Aborted
             }
+            // What a program says of its own end has no other place in the log.
+            Some(TurnEndReason::Error { error }) if error.code == REFUSAL => Self::Refusal,
+            Some(TurnEndReason::Error { error }) if error.code == ABORTED => Self::Aborted,
             Some(_) => Self::Error,
         }
     }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use orrery_agent::{SessionHandle, Tool};
+use orrery_llm::Adapter;
 use orrery_session::payload::ModelSelection;
 use orrery_session::{EventDraft, SessionHeader, SessionId, SharedEvent};
 
@@ -32,6 +33,9 @@ pub struct NewChild {
     pub tools: Vec<Arc<dyn Tool>>,
     /// What it is told beside the rest of its system prompt.
     pub instructions: Option<&'static str>,
+    /// What answers in place of any model: a program. It then has no tools, no system prompt, and
+    /// is told nothing but its prompt.
+    pub program: Option<Arc<dyn Adapter>>,
 }
 
 /// The sessions of this process.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::delegation::DelegationError;
+use crate::process::ProcessAgent;
 
 /// What a child of a provider knows when it begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +21,9 @@ pub struct Provider {
     pub name: String,
     /// What its children begin with.
     pub context: Context,
+    /// The program that its children are; `None` where the Host's own loop works. Such a child does
+    /// one thing, has no tools of ours and takes no set-up.
+    pub process: Option<Arc<ProcessAgent>>,
 }
 
 /// The providers by name, in the order they were registered. Copies share them.
@@ -52,12 +56,29 @@ impl Providers {
         let provider = |name: &str, context| Provider {
             name: name.to_owned(),
             context,
+            process: None,
         };
         let all = vec![
             provider("spawn", Context::Fresh),
             provider("fork", Context::Inherited),
         ];
         Self { all: all.into() }
+    }
+
+    /// These, and programs beside them.
+    ///
+    /// # Errors
+    /// `DUPLICATE_PROVIDER` when one has the name of another.
+    pub fn with_processes(
+        &self,
+        agents: impl IntoIterator<Item = ProcessAgent>,
+    ) -> Result<Self, DelegationError> {
+        let processes = agents.into_iter().map(|agent| Provider {
+            name: agent.name.clone(),
+            context: Context::Fresh,
+            process: Some(Arc::new(agent)),
+        });
+        Self::new(self.all.iter().cloned().chain(processes).collect())
     }
 
     /// All of them, in order.

@@ -10,7 +10,7 @@ use orrery_session::{CallId, ContentBlock, Json, MessageId, SessionId};
 use tokio_util::sync::CancellationToken;
 
 use super::notice::{answer_of, diagnostic_of};
-use super::{Delegation, DelegationError, Kind, STRUCTURED_OUTPUT, StopReason, Task};
+use super::{Delegation, DelegationError, Established, Kind, STRUCTURED_OUTPUT, StopReason, Task};
 
 /// What came of a one-shot run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,7 +44,12 @@ impl Delegation {
         if signal.is_cancelled() {
             return Err(DelegationError::Cancelled);
         }
-        let (child, slot) = self.establish(&parent, &task, Kind::OneShot).await?;
+        let established = self.establish(&parent, &task, Kind::OneShot).await?;
+        let Established {
+            child,
+            slot,
+            program,
+        } = established;
         let id = slot.child.clone();
         let started = self.first_prompt(&child, &task.prompt).await;
         if started.is_ok() {
@@ -53,10 +58,20 @@ impl Delegation {
         }
         let outcome = child.live().state_now().outcome.clone();
         self.take_down(&child).await;
+        if let Some(program) = &program {
+            program.dispose().await;
+        }
         drop(slot);
         started?;
         let outcome = outcome.or_else(|| child.live().state_now().outcome.clone());
-        Ok(run_end(id, outcome.as_ref(), task.answer.is_some()))
+        let mut end = run_end(id, outcome.as_ref(), task.answer.is_some());
+        // A program's turn is one message of the log; its answer is the last of its own.
+        if let Some(answer) = program.map(|program| program.answer())
+            && !answer.is_empty()
+        {
+            end.output = vec![ContentBlock::text(answer)];
+        }
+        Ok(end)
     }
 
     /// Has a child do one thing beside the parent's turns; answers at once with the job's id. What

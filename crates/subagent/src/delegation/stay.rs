@@ -10,7 +10,7 @@ use orrery_agent::actor::{Relay, Urgency};
 use orrery_session::{MessageId, SessionId};
 
 use super::table::Slot;
-use super::{Delegation, DelegationError, Kind, Task, notice};
+use super::{Delegation, DelegationError, Established, Kind, Task, notice};
 
 impl Delegation {
     /// Starts a child that can be spoken to again; answers once its task is durable. From then on
@@ -25,7 +25,8 @@ impl Delegation {
     ) -> Result<(SessionId, MessageId), DelegationError> {
         let parent = self.live_parent(parent)?;
         let _hold = self.hold(super::header_id(&parent));
-        let (child, slot) = self.establish(&parent, &task, Kind::Continuable).await?;
+        let established = self.establish(&parent, &task, Kind::Continuable).await?;
+        let Established { child, slot, .. } = established;
         let id = slot.child.clone();
         match self.first_prompt(&child, &task.prompt).await {
             Ok(message) => {

@@ -34,6 +34,8 @@ pub struct Delegate {
     provider: Provider,
     background: Background,
     delegation: Delegation,
+    /// The programs that may be chosen instead.
+    programs: Vec<Provider>,
 }
 
 impl Delegate {
@@ -49,6 +51,61 @@ impl Delegate {
             provider,
             background,
             delegation,
+            programs: Vec::new(),
+        }
+    }
+
+    /// Lets models choose programs by name.
+    #[must_use]
+    pub fn with_programs(mut self, programs: Vec<Provider>) -> Self {
+        self.programs = programs;
+        self
+    }
+
+    /// The program that a call chooses; `None` is the tool's own provider.
+    fn program(&self, arguments: &Arguments) -> Result<Option<&Provider>, ToolError> {
+        let Some(agent) = &arguments.agent else {
+            return Ok(None);
+        };
+        let found = self.programs.iter().find(|program| program.name == *agent);
+        if found.is_some() || (*agent == self.provider.name && !self.programs.is_empty()) {
+            return Ok(found);
+        }
+        let message = if self.programs.is_empty() {
+            "unknown field `agent`: no other agents are configured".to_owned()
+        } else {
+            let names = self.choices().join(", ");
+            format!("no agent is called {agent:?}; there are: {names}")
+        };
+        Err(ToolError::InvalidArguments { message })
+    }
+
+    fn choices(&self) -> Vec<&str> {
+        let programs = self.programs.iter().map(|program| program.name.as_str());
+        std::iter::once(self.provider.name.as_str())
+            .chain(programs)
+            .collect()
+    }
+
+    /// Adds the choice of an agent to the arguments.
+    fn offer_programs(&self, definition: &mut ToolDefinition) {
+        let Ok(mut schema) = definition.parameters.parse::<Value>() else {
+            return;
+        };
+        let about = format!(
+            "Who works on it: `{}` (the default) is an agent of this Host; the others are programs \
+             of their own, which work once, with their own tools and rules, and know nothing but \
+             the prompt.",
+            self.provider.name
+        );
+        if let Some(properties) = schema.get_mut("properties").and_then(|p| p.as_object_mut()) {
+            let choice = serde_json::json!({
+                "type": "string", "enum": self.choices(), "description": about,
+            });
+            properties.insert("agent".to_owned(), choice);
+        }
+        if let Ok(parameters) = Json::from_value(&schema) {
+            definition.parameters = parameters;
         }
     }
 
@@ -111,6 +168,10 @@ struct Arguments {
     /// A JSON Schema of an object, where the answer is to be such an object instead of a message.
     #[serde(default)]
     output_schema: Option<Map<String, Value>>,
+    // Offered only where there is a choice.
+    #[serde(default)]
+    #[schemars(skip)]
+    agent: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -135,7 +196,11 @@ enum Meta {
 #[async_trait]
 impl Tool for Delegate {
     fn definition(&self) -> ToolDefinition {
-        arguments::definition::<Arguments>(&self.name, &self.description())
+        let mut definition = arguments::definition::<Arguments>(&self.name, &self.description());
+        if !self.programs.is_empty() {
+            self.offer_programs(&mut definition);
+        }
+        definition
     }
 
     fn parallel(&self, _arguments: &Json) -> bool {
@@ -147,26 +212,33 @@ impl Tool for Delegate {
         filled("description", &arguments.description)?;
         filled("prompt", &arguments.prompt)?;
         self.answer(&arguments)?;
-        Ok(Access::Read)
+        // A program is held by its own rules, not by this session's: it is a command like others.
+        let program = self.program(&arguments)?.and_then(|p| p.process.as_ref());
+        Ok(program.map_or(Access::Read, |agent| Access::Command(agent.command_line())))
     }
 
     async fn run(&self, arguments: Json, cx: ToolContext) -> Result<ToolOutput, ToolError> {
         let arguments: Arguments = arguments::parse(&arguments)?;
         let answer = self.answer(&arguments)?;
+        let program = self.program(&arguments)?;
+        let how = match program {
+            Some(_) => Background::OneShot,
+            None => self.background,
+        };
         let background = arguments
             .run_in_background
-            .unwrap_or(self.background == Background::Continuable && answer.is_none());
+            .unwrap_or(how == Background::Continuable && answer.is_none());
         let label = arguments.description.split_whitespace();
         let label = label.collect::<Vec<_>>().join(" ");
         let task = Task {
-            provider: self.provider.name.clone(),
+            provider: program.unwrap_or(&self.provider).name.clone(),
             label: label.chars().take(LABEL_MAX).collect(),
             prompt: arguments.prompt,
             setup: Setup::default(),
             answer,
         };
         let (text, meta) = if background {
-            match self.background {
+            match how {
                 Background::Continuable => {
                     let started = self.delegation.start(&cx.session, task).await;
                     let (subagent_id, _) = started.map_err(|error| failed(&error))?;

@@ -3,6 +3,8 @@ use std::time::Duration;
 use rustix::process::{Pid, test_kill_process};
 use tokio_util::sync::CancellationToken;
 
+use tokio::time::sleep;
+
 use super::*;
 
 const LONG: Duration = Duration::from_secs(60);
