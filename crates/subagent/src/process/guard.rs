@@ -63,9 +63,19 @@ impl Guard {
 
 #[cfg(test)]
 mod tests {
+    use std::time::{Duration, Instant};
+
     use orrery_tools::process::group::{Mark, ProcessGroup, leader};
 
     use super::*;
+
+    async fn until(wanted: impl Fn() -> bool, line: &str) {
+        let begin = Instant::now();
+        while !wanted() {
+            assert!(begin.elapsed() < Duration::from_secs(10), "{line}");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
 
     #[tokio::test]
     async fn a_group_ends_when_the_host_does_even_one_that_ignores_the_polite_signal() {
@@ -78,13 +88,15 @@ mod tests {
             let mut child = command.spawn().unwrap();
             let mut group = ProcessGroup::of(&child, &mark);
             guard.watch(group.id().unwrap()).await.unwrap();
-            assert!(group.alive(), "{line}");
+            // Its mark is seen once it runs what it was started for.
+            until(|| group.alive(), line).await;
             // What the system does with the pipes of a Host that is gone.
             guard.pipe = None;
             let status = child.wait().await.unwrap();
             assert!(!status.success(), "{line}: {status}");
             guard.shell.wait().await.unwrap();
-            assert!(!group.alive(), "{line}");
+            // What was killed is there until somebody has taken note of it.
+            until(|| !group.alive(), line).await;
             group.release();
         }
     }
@@ -100,7 +112,7 @@ mod tests {
         let group = ProcessGroup::of(&child, &mark);
         guard.watch(group.id().unwrap()).await.unwrap();
         guard.dismiss().await;
-        assert!(group.alive());
+        until(|| group.alive(), "sleep").await;
         drop(group);
         assert!(!child.wait().await.unwrap().success());
     }
