@@ -2,9 +2,10 @@
 //
 // Programs come from the environment (`cargo xtask test` sets it), with the debug build as default.
 
+import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -83,6 +84,21 @@ export async function startHost(t, home, options = {}) {
     if (child.exitCode === null) child.kill("SIGKILL");
   });
   return host;
+}
+
+/** Calls operations of a Host as a program does; each must succeed. */
+export function caller(host, home) {
+  const token = readFileSync(join(home, "state/token"), "utf8").trim();
+  return async (name, body) => {
+    const response = await fetch(`${host.url}/api/${name}`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+      body: JSON.stringify(body),
+    });
+    const answer = await response.json();
+    assert.equal(response.status, 200, JSON.stringify(answer));
+    return answer;
+  };
 }
 
 /** Starts the scripted model server; gives its base URL. */

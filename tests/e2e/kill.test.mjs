@@ -8,7 +8,7 @@ import { spawnSync } from "node:child_process";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { folder, program, startHost } from "./house.mjs";
+import { caller, folder, program, startHost } from "./house.mjs";
 
 const rounds = Number(process.env.ORRERY_KILL_ROUNDS ?? 8);
 const prompts = ["hello", "read README.md", "list src", "count slowly to 50"];
@@ -61,16 +61,7 @@ test("a Host that is killed at any moment keeps every prompt that it accepted", 
   for (let round = 0; round < rounds; round += 1) {
     const host = await startHost(t, home);
     const token = readFileSync(join(home, "state/token"), "utf8").trim();
-    const post = async (name, body) => {
-      const response = await fetch(`${host.url}/api/${name}`, {
-        method: "POST",
-        headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
-        body: JSON.stringify(body),
-      });
-      const answer = await response.json();
-      assert.equal(response.status, 200, JSON.stringify(answer));
-      return answer;
-    };
+    const post = caller(host, home);
     session ??= (await post("session/create", { cwd: project })).sessionId;
     const seen = [];
     const ended = new AbortController();

@@ -7,7 +7,7 @@ import assert from "node:assert/strict";
 import { mkdirSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { folder, startHost } from "./house.mjs";
+import { caller, folder, startHost } from "./house.mjs";
 
 const rounds = Number(process.env.ORRERY_SOAK_ROUNDS ?? 10);
 const folders = 25;
@@ -56,17 +56,7 @@ test("two hundred subagents that come and go leave nothing behind", async (t) =>
   }
   writeFileSync(join(home, "config.toml"), "[session]\nidle_detach_seconds = 1\n");
   const host = await startHost(t, home);
-  const token = readFileSync(join(home, "state/token"), "utf8").trim();
-  const post = async (name, body) => {
-    const response = await fetch(`${host.url}/api/${name}`, {
-      method: "POST",
-      headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
-      body: JSON.stringify(body),
-    });
-    const answer = await response.json();
-    assert.equal(response.status, 200, JSON.stringify(answer));
-    return answer;
-  };
+  const post = caller(host, home);
   const children = async (parentSessionId) =>
     (await post("subagent/list", { parentSessionId })).entries;
   const nobodyRuns = async () => (await post("host/stats", {})).runningSessions === 0;

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { folder, openPage, picture, startHost } from "./house.mjs";
+import { folder, openPage, picture, startHost, startModelServer } from "./house.mjs";
 
 const folders = ["alpha", "beta", "gamma"];
 
@@ -128,5 +128,60 @@ test("a session is archived and deleted with a way back", async (t) => {
   await page.getByTestId("trashed").waitFor({ state: "detached" });
   await page.keyboard.press("Escape");
   await row.waitFor();
+  assert.deepEqual(errors, []);
+});
+
+test("a subagent that stays is stopped and spoken to at its own place", async (t) => {
+  const home = folder(t, "stays");
+  const cwd = project(home);
+  const script = join(home, "script.json");
+  const task = { description: "count", prompt: "THE-CHILD counts", run_in_background: true };
+  const slow = { text: "word ".repeat(400), delayMs: 25 };
+  const replies = [
+    {
+      for: "THE-PARENT",
+      toolCalls: [{ id: "c1", name: "subagent", arguments: JSON.stringify(task) }],
+    },
+    { for: "THE-PARENT", text: "It works by itself." },
+    { for: "THE-CHILD", ...slow },
+    { for: "THE-CHILD", text: "The second answer." },
+    { for: "THE-PARENT", text: "Heard." },
+    { for: "THE-PARENT", text: "Heard it all." },
+  ];
+  writeFileSync(script, JSON.stringify({ models: ["small"], strict: true, replies }));
+  const models = await startModelServer(t, script);
+  const config = [
+    'default_model = "local/small"',
+    "[providers.local]",
+    'kind = "openai-chat"',
+    `base_url = "${models}"`,
+    'models = ["small"]',
+  ];
+  writeFileSync(join(home, "config.toml"), config.join("\n"));
+  const host = await startHost(t, home, { cwd });
+  const { page, errors } = await openPage(t, host.link);
+  await startIn(page, host, cwd);
+  await say(page, "THE-PARENT delegates");
+
+  const card = page.getByTestId("agent-card");
+  await page.locator('[data-testid="agent-card"][data-state="working"]').waitFor();
+  await page.getByText("It works by itself.").waitFor();
+  await card.getByTestId("agent-open").click();
+  await page.getByTestId("crumb").waitFor();
+  await page.getByText("word word").first().waitFor();
+  await picture(page, "agent-speaks");
+  await page.getByTestId("stop").click();
+  await page.getByTestId("stop").waitFor({ state: "detached" });
+  await page.getByText("Stopped").first().waitFor();
+
+  await say(page, "THE-CHILD once more");
+  await page.getByText("The second answer.").waitFor();
+  await picture(page, "agent-answers");
+  await page.getByTestId("crumb").click();
+  // What the child came to is a notice in the parent's conversation, which goes on by it.
+  await page.getByText("Heard it all.").waitFor();
+  await page.locator('[data-testid="agent-card"][data-state="done"]').waitFor();
+  await page.getByText("Subagent count: completed").waitFor();
+  await picture(page, "agent-notice");
   assert.deepEqual(errors, []);
 });

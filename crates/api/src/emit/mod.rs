@@ -119,7 +119,7 @@ mod tests {
                 .unwrap_or_default()
                 .to_owned()
         };
-        assert!(section("session/archive").contains("not offered"));
+        assert!(section("session/attachment").contains("not offered"));
         assert!(!section("session/prompt").contains("not offered"));
         assert!(section("session/prompt").contains("| `clientTimeZone` | optional |"));
         assert!(text.contains("| `gateway/overflow` | 503 | yes |"));

@@ -25,7 +25,8 @@
 //! }
 //! ```
 //!
-//! Every field is optional. Each request takes the next reply, then the fallback. Texts are streamed
+//! Every field is optional. Each request takes the next reply, then the fallback; one with `"for"` is
+//! kept for the conversation in which a user message holds those words. Texts are streamed
 //! word by word with `delayMs` between the words; a reply may have its own `delayMs`.
 
 use std::collections::BTreeMap;
@@ -56,6 +57,8 @@ struct Script {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Scripted {
+    #[serde(default, rename = "for")]
+    meant_for: Option<String>,
     #[serde(default)]
     reasoning: String,
     #[serde(default)]
@@ -163,7 +166,10 @@ async fn main() -> anyhow::Result<()> {
         server.set_models(&models);
     }
     for reply in script.replies {
-        server.push(reply.into_reply(script.delay_ms));
+        match reply.meant_for.clone() {
+            Some(words) => server.push_for(&words, reply.into_reply(script.delay_ms)),
+            None => server.push(reply.into_reply(script.delay_ms)),
+        }
     }
     if let Some(reply) = script.fallback {
         server.fallback(reply.into_reply(script.delay_ms));

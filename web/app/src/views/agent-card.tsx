@@ -3,12 +3,13 @@ import type { SessionSummary } from "@orrery/client";
 import { memo, type ReactNode, useState } from "react";
 import { labelOf, placeOfRow } from "../lib/agents";
 import { duration } from "../lib/format";
-import { go, hashOf, useNow } from "../lib/hooks";
+import { useNow } from "../lib/hooks";
 import { parseArgs, text } from "../transcript/content";
 import type { ToolNode } from "../transcript/model";
 import { Spinner } from "./controls";
 import { Icon } from "./icons";
 import { Markdown } from "./markdown";
+import { PlaceLink } from "./place-link";
 
 interface AgentCardProps {
   node: ToolNode;
@@ -49,18 +50,9 @@ export const AgentCard = memo(function AgentCard({ node, child }: AgentCardProps
           <Icon name="chevron" size={13} />
         </button>
         {place && (
-          <a
-            className="button small agent-open"
-            href={hashOf(place)}
-            data-testid="agent-open"
-            onClick={(event) => {
-              if (event.metaKey || event.ctrlKey || event.shiftKey) return;
-              event.preventDefault();
-              go(place);
-            }}
-          >
+          <PlaceLink to={place} className="button small agent-open" testId="agent-open">
             Open
-          </a>
+          </PlaceLink>
         )}
       </div>
       {open && (

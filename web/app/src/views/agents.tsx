@@ -3,11 +3,12 @@ import type { OrreryClient, SubagentEntry } from "@orrery/client";
 import { type ReactNode, useCallback, useEffect, useMemo, useState } from "react";
 import { DIAGNOSTICS } from "../lib/agents";
 import { amount, duration } from "../lib/format";
-import { go, hashOf, useCatalogue, useClient, useLoaded, useProjections } from "../lib/hooks";
+import { useCatalogue, useClient, useLoaded, useProjections } from "../lib/hooks";
 import { fields, number } from "../transcript/content";
 import { Ticking } from "./agent-card";
 import { ErrorLine, IconButton, Spinner } from "./controls";
 import { Icon } from "./icons";
+import { PlaceLink } from "./place-link";
 import { Popover } from "./popover";
 
 export function Agents({ sessionId }: { sessionId: string }): ReactNode {
@@ -100,18 +101,9 @@ function Agent({ entry, parent, onNavigate }: AgentProps): ReactNode {
           <span className="agent-gap" />
         )}
         <span className={`dot ${running ? "running" : "idle"}`} aria-hidden="true" />
-        <a
-          className="agent-name"
-          href={hashOf(place)}
-          onClick={(event) => {
-            if (event.metaKey || event.ctrlKey || event.shiftKey) return;
-            event.preventDefault();
-            onNavigate();
-            go(place);
-          }}
-        >
+        <PlaceLink to={place} className="agent-name" onGo={onNavigate}>
           {entry.label ?? entry.id}
-        </a>
+        </PlaceLink>
         <span className="agent-facts">
           <Facts sessionId={entry.id} since={row?.createdAt} running={running} state={state} />
         </span>

@@ -2,10 +2,11 @@
 import { type ReactNode, useState } from "react";
 import { identityOf, placeOfRow } from "../lib/agents";
 import { tilde } from "../lib/format";
-import { go, hashOf, useCatalogue, useClient, useConnection, useProjections } from "../lib/hooks";
+import { useCatalogue, useClient, useConnection, useProjections } from "../lib/hooks";
 import { titleOf } from "../lib/title";
 import { IconButton, Menu } from "./controls";
 import { Icon } from "./icons";
+import { PlaceLink } from "./place-link";
 
 interface HeaderProps {
   title: string;
@@ -87,18 +88,9 @@ function Above({ sessionId }: { sessionId: string }): ReactNode {
   return (
     <>
       {grandparent && <Above sessionId={grandparent} />}
-      <a
-        className="crumb"
-        href={hashOf(place)}
-        data-testid="crumb"
-        onClick={(event) => {
-          if (event.metaKey || event.ctrlKey || event.shiftKey) return;
-          event.preventDefault();
-          go(place);
-        }}
-      >
+      <PlaceLink to={place} className="crumb" testId="crumb">
         {identity?.label ?? titleOf(values, row) ?? "Session"}
-      </a>
+      </PlaceLink>
       <Icon name="chevron" size={12} />
     </>
   );
