@@ -19,6 +19,7 @@ mod models;
 mod process_children;
 mod processes;
 mod put_away;
+mod residency;
 mod samples;
 mod search;
 mod sessions;
