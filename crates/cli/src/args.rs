@@ -39,6 +39,8 @@ pub(crate) enum Command {
     /// The answer goes to standard output, what the agent does to standard error. Without a
     /// terminal and without `--yes`, whatever needs approval is refused.
     Run(Run),
+    /// Take part in a session, live.
+    Attach(Attach),
     /// Look at sessions.
     #[command(subcommand)]
     Sessions(Sessions),
@@ -137,6 +139,16 @@ impl From<Permission> for SandboxMode {
             Permission::DangerFullAccess => Self::DangerFullAccess,
         }
     }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Attach {
+    /// The session's id, or the beginning of one.
+    #[arg(value_name = "ID")]
+    pub(crate) session: String,
+    /// Print one event of the log a line.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Subcommand)]

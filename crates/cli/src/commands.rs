@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 mod agents;
+mod attach;
 mod change;
 mod config;
 mod doctor;
@@ -33,6 +34,10 @@ pub(crate) fn dispatch(arguments: Arguments) -> Result<(), Failure> {
         Command::Run(run) => {
             let context = Context::load(home)?;
             runtime()?.block_on(run::run(context, run))
+        }
+        Command::Attach(asked) => {
+            let context = Context::load(home)?;
+            runtime()?.block_on(attach::attach(context, asked))
         }
         Command::Sessions(sessions) => {
             let context = Context::load(home)?;

@@ -69,7 +69,21 @@ impl Reach {
         &self,
         request: &P::Request,
     ) -> Result<P::Response, Failure> {
-        self.running.call::<P>(&self.home, request).await
+        let called = self.running.call::<P>(&self.home, request).await;
+        // Another Host may have taken the place of the one that was found first.
+        match (called, &self.own) {
+            (Err(Failure::NotRunning), None) => {
+                let running = Running::find(&self.home).await;
+                let running = running.ok_or(Failure::NotRunning)?;
+                running.call::<P>(&self.home, request).await
+            }
+            (called, _) => called,
+        }
+    }
+
+    /// The Host's address, and whose it is.
+    pub(crate) fn way(&self) -> (Home, Running) {
+        (self.home.clone(), self.running.clone())
     }
 
     /// Fetches a file, handing each piece on as it comes.

@@ -14,7 +14,7 @@ use http::{Method, Request, Response, StatusCode, request};
 use http_body_util::{BodyExt as _, Full, Limited, StreamBody};
 use hyper::body::{Body, Frame, Incoming};
 use hyper_util::rt::TokioIo;
-use orrery_api::error::ErrorBody;
+use orrery_api::error::{ApiError, ErrorBody};
 use orrery_api::operations::Procedure;
 use orrery_host::home::{Home, replace_file};
 use serde::de::DeserializeOwned;
@@ -29,6 +29,8 @@ use crate::report::Failure;
 const DEADLINE: Duration = Duration::from_secs(10);
 /// Bytes of an answer.
 const ANSWER_BYTES_MAX: usize = 1024 * 1024;
+/// Bytes of one event of a stream.
+const EVENT_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// An answer that is on its way; its connection goes with it.
 struct Exchange {
@@ -59,6 +61,48 @@ fn refusal(status: StatusCode, answer: &[u8]) -> Failure {
     match serde_json::from_slice::<ErrorBody>(answer) {
         Ok(body) => body.error.into(),
         Err(_) => Failure::Strange(format!("HTTP {status}")),
+    }
+}
+
+/// A stream of Server-Sent Events, as the Host writes them: each has one line of data.
+pub(crate) struct Events {
+    exchange: Exchange,
+    rest: Vec<u8>,
+}
+
+impl Events {
+    /// The data of the next event; `None` once the Host has ended the stream, or it broke off.
+    ///
+    /// # Errors
+    /// What the Host says is wrong, and a line that is too long to be one.
+    pub(crate) async fn next(&mut self) -> Result<Option<String>, Failure> {
+        let mut failed = false;
+        loop {
+            while let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.rest.drain(..=end).collect();
+                let line = String::from_utf8_lossy(&line);
+                let line = line.trim_end();
+                failed |= line == "event: error";
+                let Some(data) = line.strip_prefix("data:") else {
+                    continue;
+                };
+                let data = data.trim_start();
+                if !failed {
+                    return Ok(Some(data.to_owned()));
+                }
+                return Err(match serde_json::from_str::<ApiError>(data) {
+                    Ok(error) => error.into(),
+                    Err(error) => Failure::Strange(error.to_string()),
+                });
+            }
+            if self.rest.len() > EVENT_BYTES_MAX {
+                return Err(Failure::Strange("an event without an end".to_owned()));
+            }
+            match self.exchange.response.body_mut().frame().await {
+                Some(Ok(frame)) => self.rest.extend(frame.data_ref().into_iter().flatten()),
+                Some(Err(_)) | None => return Ok(None),
+            }
+        }
     }
 }
 
@@ -149,6 +193,20 @@ impl Running {
             }
         }
         Ok(())
+    }
+
+    /// Opens a stream of Server-Sent Events.
+    pub(crate) async fn events(&self, home: &Home, path: &str) -> Result<Events, Failure> {
+        let token = home.token()?;
+        let request = self.request(Method::GET, path, Some(&token), "application/json");
+        let exchange = self.send(request, Full::new(Bytes::new())).await?;
+        if !exchange.response.status().is_success() {
+            return Err(exchange.refused().await);
+        }
+        Ok(Events {
+            exchange,
+            rest: Vec::new(),
+        })
     }
 
     /// Sends a file, and reads the answer.

@@ -182,7 +182,7 @@ fn file_name(id: &SessionId) -> String {
 }
 
 /// The session that an id, or the beginning of one, names.
-async fn find(reach: &Reach, text: &str) -> Result<SessionId, Failure> {
+pub(super) async fn find(reach: &Reach, text: &str) -> Result<SessionId, Failure> {
     let mut ids = Vec::new();
     let mut cursor = None;
     loop {

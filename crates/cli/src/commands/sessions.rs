@@ -205,7 +205,7 @@ async fn whole_log(
     Ok(pages.into_iter().rev().flatten().collect())
 }
 
-fn seq_of(record: &HistoryRecord) -> Option<SessionSeq> {
+pub(super) fn seq_of(record: &HistoryRecord) -> Option<SessionSeq> {
     #[derive(Deserialize)]
     struct Head {
         seq: SessionSeq,

@@ -5,6 +5,7 @@
 )]
 
 mod agents;
+mod attach;
 mod change;
 mod doctor;
 mod fixture;

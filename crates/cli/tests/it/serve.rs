@@ -47,6 +47,12 @@ impl Server {
         answer
     }
 
+    /// Ends it as a power cut does.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
     /// Asks it to end; gives the exit code and what it still printed.
     pub(crate) fn end(mut self) -> (Option<i32>, String) {
         signal(&self.child, "TERM");
