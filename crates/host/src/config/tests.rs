@@ -326,3 +326,86 @@ fn the_reference_page_names_every_key() {
     }
     assert!(!page.contains("|  |"), "{page}");
 }
+
+#[test]
+fn programs_have_the_defaults_of_their_kind() {
+    use orrery_subagent::process::{ClaudePermission, CodexPermission, Patience, Protocol};
+    let folder = tempfile::tempdir().unwrap();
+    let text = "[subagents.process.codex]\nkind = \"codex\"\n\
+                [subagents.process.off]\nkind = \"codex\"\nenabled = false\n\
+                [subagents.process.wolf]\nkind = \"claude-code\"\ncommand = \"./bin/claude\"\n\
+                permission = \"acceptEdits\"\ncwd = \".\"\neof_grace_ms = 1\n\
+                env = { TOKEN = \"t-12345\" }\n";
+    let config = Config::parse(&folder.path().join("c.toml"), text).unwrap();
+    let [codex, wolf] = config.programs() else {
+        panic!("{:?}", config.programs());
+    };
+    assert_eq!(codex.command_line(), "codex app-server --stdio");
+    assert_eq!(codex.protocol, Protocol::Codex(CodexPermission::Never));
+    assert_eq!((codex.patience, &codex.cwd), (Patience::default(), &None));
+    assert_eq!(
+        wolf.protocol,
+        Protocol::ClaudeCode(ClaudePermission::AcceptEdits)
+    );
+    let program = folder.path().join("bin/claude");
+    assert_eq!(
+        Path::new(&wolf.command),
+        std::path::absolute(program).unwrap()
+    );
+    assert_eq!(wolf.patience.eof.as_millis(), 1);
+    assert!(wolf.cwd.as_ref().unwrap().is_dir());
+    assert_eq!(wolf.env["TOKEN"].expose(), "t-12345");
+    assert!(!format!("{config:?}").contains("t-12345"));
+}
+
+#[test]
+fn a_wrong_program_is_named_with_its_key_and_what_was_expected() {
+    let head = "[subagents.process.x]\nkind = \"acp\"\n";
+    let refused_with = |more: &str, expected: &str| refused(&format!("{head}{more}"), expected);
+    refused_with(
+        "",
+        "c.toml:1: subagents.process.x.command: expected the program to start",
+    );
+    refused_with(
+        "command = \" \"\n",
+        "c.toml:3: subagents.process.x.command: expected the program to start, this is blank",
+    );
+    refused_with(
+        "command = \"a\"\npermission = \"dontAsk\"\n",
+        "c.toml:4: subagents.process.x.permission: `dontAsk` is no permission of this kind, \
+         expected one of: reject, allow",
+    );
+    refused_with(
+        "command = \"a\"\ncwd = \"\"\n",
+        "c.toml:4: subagents.process.x.cwd: expected the path of a folder, absolute or beside this \
+         file; `~` is not understood",
+    );
+    refused_with(
+        "command = \"a\"\ncwd = \"/dev/null\"\n",
+        "c.toml:4: subagents.process.x.cwd: expected a folder that is there: /dev/null is no folder",
+    );
+    refused_with(
+        "command = \"a\"\nenv = { \"A=B\" = \"c\" }\n",
+        "c.toml:4: subagents.process.x.env: expected names of environment variables, with texts",
+    );
+    refused_with(
+        "command = \"a\"\neof_grace_ms = 60001\n",
+        "c.toml:4: subagents.process.x.eof_grace_ms: invalid value: integer `60001`, expected a \
+         whole number from 0 to 60000",
+    );
+    refused(
+        "[subagents.process.spawn]\nkind = \"codex\"\n",
+        "c.toml:1: subagents.process.spawn: this name belongs to the agents of the Host; choose \
+         another one",
+    );
+    refused(
+        "[subagents.process.\"a b\"]\nkind = \"codex\"\n",
+        "c.toml:1: subagents.process.a b: expected a name of letters, digits, `-` and `_`, at most \
+         64",
+    );
+    refused(
+        "[subagents.process.x]\nkind = \"sdk\"\n",
+        "c.toml:2: subagents.process.x.kind: unknown variant `sdk`, expected one of `acp`, \
+         `codex`, `claude-code`",
+    );
+}

@@ -130,7 +130,7 @@ async fn malformed_calls_are_refused_by_name_before_anything_runs() {
         "gateway/unknown-method"
     );
     assert_eq!(
-        c.code("session/archive", json!({})).await.1,
+        c.code("session/attachment", json!({})).await.1,
         "gateway/unknown-method"
     );
     let text = c
