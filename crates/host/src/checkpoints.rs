@@ -30,6 +30,8 @@ struct Inner {
     waiting: Mutex<BTreeMap<SessionId, Kept>>,
     /// Whether a task is writing.
     working: AtomicBool,
+    /// Held by whoever takes a batch, until it is written.
+    turn: tokio::sync::Mutex<()>,
     tasks: TaskTracker,
     /// Whether the last write failed: a second failure in a row is said quietly.
     failing: Mutex<bool>,
@@ -44,15 +46,18 @@ impl Checkpoints {
                 logs,
                 waiting: Mutex::default(),
                 working: AtomicBool::new(false),
+                turn: tokio::sync::Mutex::default(),
                 tasks,
                 failing: Mutex::new(false),
             }),
         }
     }
 
-    /// Writes everything that waits.
+    /// Writes everything that waits, behind what is being written.
     pub(crate) async fn drain(&self) {
         loop {
+            // Two at once could write the older record of a session over the newer one.
+            let _turn = self.inner.turn.lock().await;
             let batch = {
                 let mut waiting = self.lock();
                 std::mem::take(&mut *waiting)
