@@ -41,9 +41,11 @@ pub struct Ready {
 /// One piece of news. It is not repeated for those who were away.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Emit {
-    /// `session/error`, `settings/changed`, `credentials/changed` or `llm/changed`.
+    /// `session/error`, `subagent/start`, `subagent/end`, `settings/changed`, `credentials/changed`
+    /// or `llm/changed`.
     pub event: String,
-    /// An object: `{sessionId, message}`, `{ns}`, `{ref}` or `{}`.
+    /// An object: `{sessionId, message}`, `{runId, provider, sessionId, parentSessionId, local}` (at
+    /// the end with `stopReason` and `lastAssistantMessage?`), `{ns}`, `{ref}` or `{}`.
     #[schemars(with = "schema::Any")]
     pub args: Json,
 }

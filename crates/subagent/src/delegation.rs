@@ -8,6 +8,7 @@
 //! A child's own inbox is its only queue: what was accepted is in its log, and survives a crash.
 
 mod error;
+mod lifecycle;
 mod notice;
 pub mod ports;
 mod prompt;
@@ -34,10 +35,12 @@ use tokio_util::task::TaskTracker;
 
 use crate::descriptor::{Descriptor, Mode, Setup};
 use crate::process::ProcessRun;
+use lifecycle::Herald;
 use ports::{NewChild, Sessions};
 use table::{Slot, Table};
 
 pub use error::DelegationError;
+pub use lifecycle::{Lifecycle, Stay};
 pub use notice::{StopReason, answer_of, bounded_diagnostic, text_of};
 pub use prompt::{preset_of, tools_of};
 pub use provider::{Context, Provider, Providers};
@@ -106,6 +109,7 @@ pub struct DelegationParts {
 pub struct Delegation {
     parts: Arc<DelegationParts>,
     table: Table,
+    herald: Herald,
 }
 
 /// How a child is doing, as agents are told.
@@ -149,6 +153,7 @@ impl Delegation {
     /// Nobody is at work yet.
     pub fn new(parts: DelegationParts) -> Self {
         Self {
+            herald: Herald::new(Arc::clone(&parts.ids)),
             parts: Arc::new(parts),
             table: Table::new(),
         }

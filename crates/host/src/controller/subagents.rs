@@ -18,9 +18,10 @@ use orrery_projection::{Registry, Unit as _};
 use orrery_query::{Corpus, LiveSessions};
 use orrery_session::SessionId;
 use orrery_storage::Store;
-use orrery_subagent::delegation::{Authority, Hold};
+use orrery_subagent::delegation::{Authority, Hold, Lifecycle};
 use orrery_subagent::listing::{Activity, Descendant, ListError, Lister, Reason, Row, Services};
 use orrery_subagent::units::{Identity, SubagentUnit};
+use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 
 use super::prompting::{prompt_of, prompt_refused};
@@ -86,6 +87,11 @@ impl Controller {
             entries,
             parent_available,
         })
+    }
+
+    /// News of subagents that begin to work and come to rest, from now on.
+    pub(crate) fn lifecycle(&self) -> broadcast::Receiver<Lifecycle> {
+        self.inner.delegation.lifecycle()
     }
 
     /// The log of a direct child, if its own descriptor says what the address says

@@ -7,8 +7,9 @@ use orrery_api::content::Empty;
 use orrery_api::error::ApiError;
 use orrery_api::hello::{Emit, HelloItem, Protocol, Ready};
 use orrery_session::{Json, SessionId};
+use orrery_subagent::delegation::Lifecycle;
 use serde::Serialize;
-use tokio::sync::watch;
+use tokio::sync::{broadcast, watch};
 
 use super::Gateway;
 use super::unary::parse;
@@ -85,6 +86,7 @@ pub(super) struct HelloFeed {
     changes: watch::Receiver<u64>,
     opened: bool,
     faults: HashMap<SessionId, u64>,
+    subagents: broadcast::Receiver<Lifecycle>,
     waiting: Vec<HelloItem>,
 }
 
@@ -102,6 +104,7 @@ impl HelloFeed {
             changes,
             opened: false,
             faults,
+            subagents: gateway.controller.lifecycle(),
             waiting: Vec::new(),
         }
     }
@@ -126,7 +129,16 @@ impl HelloFeed {
             if let Some(item) = self.waiting.pop() {
                 return Ok(item);
             }
-            if self.changes.changed().await.is_err() {
+            let changed = tokio::select! {
+                changed = self.changes.changed() => changed.is_ok(),
+                news = self.subagents.recv() => match news {
+                    Ok(news) => return subagent_news(news),
+                    // News is not repeated for those who were away.
+                    Err(broadcast::error::RecvError::Lagged(_)) => continue,
+                    Err(broadcast::error::RecvError::Closed) => false,
+                },
+            };
+            if !changed {
                 return Err(ApiError::cancelled());
             }
             for (id, (count, message)) in self.gateway.controller.faults() {
@@ -136,6 +148,40 @@ impl HelloFeed {
             }
         }
     }
+}
+
+fn subagent_news(news: Lifecycle) -> Result<HelloItem, ApiError> {
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Args {
+        run_id: String,
+        provider: String,
+        session_id: SessionId,
+        parent_session_id: SessionId,
+        local: bool,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        stop_reason: Option<&'static str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        last_assistant_message: Option<String>,
+    }
+    let (event, stay, stop_reason, last_assistant_message) = match news {
+        Lifecycle::Start(stay) => ("subagent/start", stay, None, None),
+        Lifecycle::End { stay, reason, last } => {
+            ("subagent/end", stay, Some(reason.as_str()), last)
+        }
+    };
+    let args = Json::from_value(&Args {
+        run_id: stay.run_id,
+        provider: stay.provider,
+        session_id: stay.child,
+        parent_session_id: stay.parent,
+        local: stay.local,
+        stop_reason,
+        last_assistant_message,
+    });
+    let args = args.map_err(|_never| ApiError::internal())?;
+    let event = event.to_owned();
+    Ok(HelloItem::Emit(Emit { event, args }))
 }
 
 fn session_error(id: &SessionId, message: &str) -> Result<HelloItem, ApiError> {

@@ -267,3 +267,63 @@ async fn a_job_that_a_crash_cut_off_is_told_as_lost() {
     again.stop().await;
     host.stop().await;
 }
+
+#[tokio::test]
+async fn each_stay_is_told_once_when_it_begins_and_once_when_it_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = ModelServer::start().await.unwrap();
+    let more = "[subagents]\nmax_depth = 1\n";
+    let (host, parent, mut socket) = house(folder.path(), &server, more).await;
+    let mut news = host.client.socket().await;
+    let calls = Reply::new()
+        .tool_call("c1", "subagent", &task("once", "ONCE-CHILD", false))
+        .tool_call("c2", "subagent", &task("stays", "STAYING-CHILD", true));
+    server.push_for("THE-PARENT", calls);
+    server.push_for("THE-PARENT", Reply::say("one is done"));
+    // Too deep: a start that is refused is no news.
+    let deeper = Reply::new().tool_call("k1", "subagent", &task("deep", "DEEP", false));
+    server.push_for("ONCE-CHILD", deeper);
+    server.push_for("ONCE-CHILD", Reply::say("done alone"));
+    server.push_for("STAYING-CHILD", Reply::say("first words"));
+    server.push_for("THE-PARENT", Reply::say("heard"));
+    host.client.prompt(&parent, "r1", "THE-PARENT").await;
+    socket.turn("f").await;
+    let rows = children_once(&host, &parent, |rows| {
+        rows.len() == 2 && rows.iter().all(|row| row["activity"] == "inactive")
+    });
+    let rows = rows.await;
+    let staying = rows.iter().find(|row| row["mode"] == "continuable");
+    let staying = id_of(staying.unwrap());
+    server.push_for("STAYING-CHILD", Reply::say("second words"));
+    server.push_for("THE-PARENT", Reply::say("heard again"));
+    let prompt = json!({"requestId": "p1", "parentSessionId": parent, "childSessionId": staying,
+        "mode": "continuable", "content": [{"type": "text", "text": "again"}]});
+    host.client.ok("subagent/prompt", prompt).await;
+
+    let told = news
+        .until("hello", |item| item.to_string().contains("second words"))
+        .await;
+    let told: Vec<&Value> = told.iter().filter(|item| item["type"] == "emit").collect();
+    assert_eq!(told.len(), 6, "{told:?}");
+    let mut open = std::collections::BTreeMap::new();
+    for item in told {
+        let args = &item["args"];
+        assert_eq!(
+            (&args["parentSessionId"], &args["local"]),
+            (&json!(parent), &json!(true))
+        );
+        let run = args["runId"].to_string();
+        let who = (args["sessionId"].clone(), args["provider"].clone());
+        if item["event"] == "subagent/start" {
+            assert_eq!(open.insert(run, who), None, "no run begins twice");
+        } else {
+            assert_eq!(item["event"], "subagent/end");
+            assert_eq!(open.get(&run), Some(&who));
+            assert_eq!(args["stopReason"], "completed");
+            let said = args["lastAssistantMessage"].as_str().unwrap();
+            assert!(["done alone", "first words", "second words"].contains(&said));
+        }
+    }
+    assert_eq!(open.len(), 3, "three stays, each with an id of its own");
+    host.stop().await;
+}

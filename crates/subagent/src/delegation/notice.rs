@@ -87,6 +87,12 @@ pub fn text_of(blocks: &[ContentBlock]) -> String {
     texts.join("\n")
 }
 
+/// The text of an answer, where it holds any.
+pub(super) fn said(blocks: &[ContentBlock]) -> Option<String> {
+    let text = text_of(blocks);
+    (!text.trim().is_empty()).then_some(text)
+}
+
 /// The closing message of a run and true, or false and why there is none that counts
 /// (`subagent.md` 4.15).
 pub fn answer_of(end: &RunEnd) -> (bool, String) {

@@ -9,7 +9,7 @@ use orrery_session::payload::AbortCause;
 use orrery_session::{CallId, ContentBlock, Json, MessageId, SessionId};
 use tokio_util::sync::CancellationToken;
 
-use super::notice::{answer_of, diagnostic_of};
+use super::notice::{answer_of, diagnostic_of, said};
 use super::{Delegation, DelegationError, Established, Kind, STRUCTURED_OUTPUT, StopReason, Task};
 
 /// What came of a one-shot run.
@@ -52,8 +52,14 @@ impl Delegation {
         } = established;
         let id = slot.child.clone();
         let started = self.first_prompt(&child, &task.prompt).await;
+        let mut begun = None;
         if started.is_ok() {
             self.table.update(&id, |active| active.accepted = true);
+            let local = program.is_none();
+            begun = Some(
+                self.herald
+                    .begin(&task.provider, &id, super::header_id(&parent), local),
+            );
             self.until_done(&child, signal).await;
         }
         let outcome = child.live().state_now().outcome.clone();
@@ -70,6 +76,9 @@ impl Delegation {
             && !answer.is_empty()
         {
             end.output = vec![ContentBlock::text(answer)];
+        }
+        if let Some(begun) = begun {
+            begun.end(end.reason, said(&end.output));
         }
         Ok(end)
     }

@@ -9,8 +9,9 @@ use orrery_agent::SessionHandle;
 use orrery_agent::actor::{Relay, Urgency};
 use orrery_session::{MessageId, SessionId};
 
+use super::notice::said;
 use super::table::Slot;
-use super::{Delegation, DelegationError, Established, Kind, Task, notice};
+use super::{Delegation, DelegationError, Established, Kind, StopReason, Task, notice};
 
 impl Delegation {
     /// Starts a child that can be spoken to again; answers once its task is durable. From then on
@@ -31,7 +32,7 @@ impl Delegation {
         match self.first_prompt(&child, &task.prompt).await {
             Ok(message) => {
                 self.table.update(&id, |active| active.accepted = true);
-                self.watch(child, slot);
+                self.watch(child, slot, &task.provider);
                 Ok((id, message))
             }
             Err(error) => {
@@ -42,12 +43,19 @@ impl Delegation {
     }
 
     /// Looks after a child until it rests.
-    pub(super) fn watch(&self, child: SessionHandle, slot: Slot) {
+    pub(super) fn watch(&self, child: SessionHandle, slot: Slot, provider: &str) {
         let delegation = self.clone();
+        let begun = (child.live().header().parent_session.as_ref())
+            .map(|parent| self.herald.begin(provider, child.id(), parent, true));
         self.parts.tasks.spawn(async move {
             delegation.until_rest(&child).await;
             child.closed().await;
             delegation.tell_parent(&child).await;
+            if let Some(begun) = begun {
+                let outcome = child.live().state_now().outcome.clone();
+                let last = outcome.as_ref().and_then(|outcome| said(&outcome.output));
+                begun.end(StopReason::of(outcome.as_deref()), last);
+            }
             drop(slot);
         });
     }

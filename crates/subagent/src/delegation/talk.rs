@@ -189,7 +189,7 @@ impl Delegation {
             active.label = label;
             active.handle = Some(live);
         });
-        self.watch(handle.clone(), slot);
+        self.watch(handle.clone(), slot, &descriptor.provider);
         Ok(handle)
     }
 

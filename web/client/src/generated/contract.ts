@@ -368,9 +368,9 @@ export interface DirectoryEntry {
 
 /** One piece of news. It is not repeated for those who were away. */
 export interface Emit {
-  /** An object: `{sessionId, message}`, `{ns}`, `{ref}` or `{}`. */
+  /** An object: `{sessionId, message}`, `{runId, provider, sessionId, parentSessionId, local}` (at the end with `stopReason` and `lastAssistantMessage?`), `{ns}`, `{ref}` or `{}`. */
   args: unknown;
-  /** `session/error`, `settings/changed`, `credentials/changed` or `llm/changed`. */
+  /** `session/error`, `subagent/start`, `subagent/end`, `settings/changed`, `credentials/changed` or `llm/changed`. */
   event: string;
 }
 
