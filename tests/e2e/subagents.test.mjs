@@ -7,6 +7,8 @@ import { test } from "node:test";
 import { folder, openPage, picture, startHost, startModelServer } from "./house.mjs";
 
 const folders = ["alpha", "beta", "gamma"];
+// Ten seconds: nobody waits for its end.
+const slow = { text: "word ".repeat(400), delayMs: 25 };
 
 function project(home) {
   const path = join(home, "project");
@@ -15,6 +17,20 @@ function project(home) {
     writeFileSync(join(path, name, "notes.md"), `# The ${name} part\n`);
   }
   return path;
+}
+
+/** Puts a scripted model behind every agent of a home. */
+async function useScript(t, home, replies) {
+  const script = join(home, "script.json");
+  writeFileSync(script, JSON.stringify({ models: ["small"], strict: true, replies }));
+  const config = [
+    'default_model = "local/small"',
+    "[providers.local]",
+    'kind = "openai-chat"',
+    `base_url = "${await startModelServer(t, script)}"`,
+    'models = ["small"]',
+  ];
+  writeFileSync(join(home, "config.toml"), config.join("\n"));
 }
 
 async function startIn(page, host, cwd) {
@@ -35,11 +51,9 @@ test("agents are shown at work, opened by their own address, and there after a k
   await startIn(page, host, cwd);
   await say(page, "summarise this repository with subagents");
 
-  // A card for each folder; each works, then is done.
+  // A card for each folder, which is done in the end.
   const cards = page.getByTestId("agent-card");
   await cards.nth(2).waitFor();
-  await page.locator('[data-testid="agent-card"][data-state="working"]').first().waitFor();
-  await picture(page, "agents-at-work");
   await page.locator('[data-testid="agent-card"][data-state="done"]').nth(2).waitFor();
   assert.equal(await cards.count(), 3);
   await page.getByTestId("agent-open").nth(2).waitFor();
@@ -134,9 +148,7 @@ test("a session is archived and deleted with a way back", async (t) => {
 test("a subagent that stays is stopped and spoken to at its own place", async (t) => {
   const home = folder(t, "stays");
   const cwd = project(home);
-  const script = join(home, "script.json");
   const task = { description: "count", prompt: "THE-CHILD counts", run_in_background: true };
-  const slow = { text: "word ".repeat(400), delayMs: 25 };
   const replies = [
     {
       for: "THE-PARENT",
@@ -148,16 +160,7 @@ test("a subagent that stays is stopped and spoken to at its own place", async (t
     { for: "THE-PARENT", text: "Heard." },
     { for: "THE-PARENT", text: "Heard it all." },
   ];
-  writeFileSync(script, JSON.stringify({ models: ["small"], strict: true, replies }));
-  const models = await startModelServer(t, script);
-  const config = [
-    'default_model = "local/small"',
-    "[providers.local]",
-    'kind = "openai-chat"',
-    `base_url = "${models}"`,
-    'models = ["small"]',
-  ];
-  writeFileSync(join(home, "config.toml"), config.join("\n"));
+  await useScript(t, home, replies);
   const host = await startHost(t, home, { cwd });
   const { page, errors } = await openPage(t, host.link);
   await startIn(page, host, cwd);
@@ -183,5 +186,42 @@ test("a subagent that stays is stopped and spoken to at its own place", async (t
   await page.locator('[data-testid="agent-card"][data-state="done"]').waitFor();
   await page.getByText("Subagent count: completed").waitFor();
   await picture(page, "agent-notice");
+  assert.deepEqual(errors, []);
+});
+
+test("a Host that is killed while subagents work tells what was cut off, and goes on", async (t) => {
+  const home = folder(t, "cut");
+  const cwd = project(home);
+  const call = (id) => {
+    const task = { description: id, prompt: "THE-CHILD works", run_in_background: false };
+    return { id, name: "subagent", arguments: JSON.stringify(task) };
+  };
+  await useScript(t, home, [
+    { for: "THE-PARENT", toolCalls: [call("c1"), call("c2")] },
+    { for: "THE-CHILD", ...slow },
+    { for: "THE-CHILD", ...slow },
+    { for: "THE-PARENT", text: "On it again." },
+  ]);
+  let host = await startHost(t, home, { cwd });
+  const { page, errors } = await openPage(t, host.link);
+  await startIn(page, host, cwd);
+  await say(page, "THE-PARENT delegates");
+  await page.locator('[data-testid="agent-card"][data-state="working"]').nth(1).waitFor();
+  await page.getByTestId("agent-open").nth(1).waitFor();
+  await picture(page, "agents-at-work");
+  await host.kill();
+  host = await startHost(t, home, { cwd, port: Number(new URL(host.url).port) });
+  // The page finds the new Host by itself.
+  const cut = page.locator('[data-testid="agent-card"][data-state="interrupted"]');
+  await cut.nth(1).waitFor();
+  await page.getByText("The Host stopped before this turn ended").waitFor();
+  await picture(page, "agents-cut-off");
+  await page.getByTestId("agents").click();
+  // One that had not told yet who it is when the Host died is there, and why it cannot be shown.
+  const rows = '[data-testid="agent-row"], [data-testid="agent-diagnostic"]';
+  await page.locator(rows).nth(1).waitFor();
+  await page.keyboard.press("Escape");
+  await say(page, "THE-PARENT goes on");
+  await page.getByText("On it again.").waitFor();
   assert.deepEqual(errors, []);
 });

@@ -229,8 +229,10 @@ export class TranscriptFold {
     const code = text(error.code) ?? text(error.name);
     const failed = block.isError === true || data.error !== undefined;
     const node = this.#tool(callId);
+    // What a crash cut off neither failed nor was done: nobody knows.
+    const unknown = code === "TOOL_OUTCOME_UNKNOWN";
     const result = {
-      state: failed ? ("failed" as const) : ("done" as const),
+      state: unknown ? ("interrupted" as const) : failed ? ("failed" as const) : ("done" as const),
       output: blockText(block.content),
       errorCode: code,
       meta: fields(data.meta),
