@@ -59,14 +59,15 @@ impl Controller {
         let catalogue = catalogue.map_err(|error| failures::of_storage(&error))?;
         let belonging = subagents_below(&catalogue, &id);
         let all = || std::iter::once(&id).chain(&belonging);
+        let busy = || ApiError::agent_busy("it is at work; stop it first").with("sessionId", &id);
         if all().any(|one| self.is_at_work(one)) {
-            let reason = "it is at work; stop it first";
-            return Err(ApiError::agent_busy(reason).with("sessionId", &id));
+            return Err(busy());
         }
         for one in all() {
             if let Some(handle) = self.inner.live.get(one) {
-                if handle.stop().await.is_err() {
-                    tracing::debug!(session = %one, "closed by itself before it was deleted");
+                // One that has closed by itself is as free.
+                if !handle.stop_if_idle().await.unwrap_or(true) {
+                    return Err(busy());
                 }
                 handle.closed().await;
             }
